@@ -11,8 +11,7 @@ import pytest
 
 import talkspurt
 from talkspurt.results.axis import Axis
-from talkspurt.results.result import Result
-from talkspurt.results.study import Study
+from talkspurt.results.result import Result, Study
 from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
 
 LIVE = (

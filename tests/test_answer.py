@@ -6,6 +6,7 @@ import statistics
 
 import pytest
 from scipy.stats import t
+from talkspurt.results.study import Study
 
 import command
 import talkspurt
@@ -13,7 +14,6 @@ from conftest import made
 from talkspurt._terminal import tables
 from talkspurt.report import answer as page
 from talkspurt.results.axis import Axis
-from talkspurt.results.study import Study
 from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
 
 
@@ -174,7 +174,7 @@ def study_of(values, *, limits=None, **columns):
             group=[None],
             r_factor=[mos and 50.0],
             **{"concealed_ratio": [0.0], "quality_limits": [limits]} | columns,
-        )  # fmt: skip
+        )
         for value, numbers in values.items()
         for replicate, mos in enumerate(numbers)
     ]
@@ -264,7 +264,7 @@ def test_delay_and_unheard_speech_that_contradict_have_no_single_best():
             r_factor=[None],
             mouth_to_ear_mean_s=[delay],
             concealed_ratio=[unheard],
-        )  # fmt: skip
+        )
         for label, delay, unheard in (("short", 0.1, 0.05), ("long", 0.4, 0.001))
     ]
     axis = Axis("buffer", "flows.call.playout", ("short", "long"))

@@ -14,7 +14,7 @@ from talkspurt.figures import comparison, style
 from talkspurt.metrics.catalogue import ALL
 from talkspurt.report.study import _rows
 from talkspurt.results.axis import Axis
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 
 VALUES = {"A": [4.0, 3.0], "B": [3.5, 2.4]}
 OWN = ("count", "mean", "low", "high", "deviation", "replications", "flow", "measure", "baseline",

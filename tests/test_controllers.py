@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "controllers.toml"
 Of = Callable[[str, str], list[float]]

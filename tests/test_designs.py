@@ -13,7 +13,7 @@ import command
 import talkspurt
 from talkspurt.analysis import sensitivity
 from talkspurt.report import study as study_page
-from talkspurt.scenarios import designs
+from talkspurt.scenarios import source
 from texts import UDP, cbr, flow_text, link_text, scenario_text
 
 BASE = scenario_text(
@@ -46,10 +46,10 @@ def saltelli():
 
 def test_the_cube_is_the_one_of_scipy_and_depends_on_the_seed_alone():
     for kind, sampler in (("sobol", qmc.Sobol), ("latin_hypercube", qmc.LatinHypercube)):
-        cube = np.array(designs.unit_cube(kind, 64, 3, 5))
+        cube = np.array(source.unit_cube(kind, 64, 3, 5))
         more = {"bits": 64} if kind == "sobol" else {}
         assert (cube == sampler(3, rng=np.random.default_rng(5), **more).random(64)).all()
-        assert (cube != np.array(designs.unit_cube(kind, 64, 3, 6))).any()
+        assert (cube != np.array(source.unit_cube(kind, 64, 3, 6))).any()
         # Each of 64 parts of each range has one point.
         assert (np.sort((cube * 64).astype(int), axis=0) == np.arange(64)[:, np.newaxis]).all()
 
@@ -57,7 +57,7 @@ def test_the_cube_is_the_one_of_scipy_and_depends_on_the_seed_alone():
 def test_indices_of_the_ishigami_function():
     # Ishigami and Homma 1990: a = 7, b = 0.1; closed forms as in Saltelli et al. 2008, p. 196.
     n, d = 4096, 3
-    cube = np.array(designs.unit_cube("sobol", n, 2 * d, 1))
+    cube = np.array(source.unit_cube("sobol", n, 2 * d, 1))
     a, b = cube[:, :d], cube[:, d:]
     blocks = [a, b, *(np.where(np.arange(d) == i, b, a) for i in range(d))]
     x = (2 * np.concatenate(blocks) - 1) * math.pi
@@ -75,7 +75,7 @@ def test_indices_of_the_ishigami_function():
 
 
 def test_src_and_prcc_of_a_linear_model():
-    cube = np.array(designs.unit_cube("latin_hypercube", 400, 3, 2))
+    cube = np.array(source.unit_cube("latin_hypercube", 400, 3, 2))
     inputs = {name: cube[:, i] for i, name in enumerate("abc")}
     y = 3 * cube[:, 0] - 4 * cube[:, 1]
     found = {(e.factor, e.index): e.value for e in sensitivity.regression(inputs, y, 0.95)}

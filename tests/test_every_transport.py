@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "every-transport.toml"
 IN_ORDER = ["TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK", "TCP CUBIC", "TCP BBR", "SCTP"]

@@ -25,7 +25,7 @@ from talkspurt.figures import (
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.results.axis import Axis
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 from texts import UDP, flow_text, link_text, scenario_text
 
 ROOT = Path(__file__).parent.parent

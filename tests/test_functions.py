@@ -251,7 +251,7 @@ def test_an_export_is_a_folder(tmp_path):
 
 
 def test_shards_are_merged_into_a_study(tmp_path):
-    from talkspurt._commands import shards
+    from talkspurt._commands import running
     from talkspurt.runs.merging import Shard
 
     case = tmp_path / "study.toml"
@@ -259,7 +259,9 @@ def test_shards_are_merged_into_a_study(tmp_path):
         'axes = [{ path = "links.l.delay", values = ["20ms", "90ms", "200ms"] }]\n' + SCENARIO,
         encoding="utf-8",
     )
-    parts = [shards.run(talkspurt.read(case), Shard(n, 2), tmp_path / str(n)) for n in (1, 2)]
+    parts = [
+        running.run_shard(talkspurt.read(case), Shard(n, 2), tmp_path / str(n)) for n in (1, 2)
+    ]
     where = talkspurt.merge(parts, tmp_path / "whole")
     assert where == tmp_path / "whole" and (where / "report.html").exists()
     study = talkspurt.load(where, study=True)

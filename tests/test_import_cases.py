@@ -14,7 +14,7 @@ from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
 from talkspurt.metrics import sheet
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 from texts import BULK, NEWRENO, flow_text, link_text, scenario_text
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")

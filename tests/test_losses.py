@@ -6,7 +6,7 @@ import pytest
 
 import talkspurt
 from talkspurt import metrics
-from talkspurt.metrics import losses
+from talkspurt.metrics import packets as losses
 from texts import UDP, cbr, flow_text, link_text, scenario_text
 
 STEP = 0.01

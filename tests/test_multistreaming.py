@@ -12,7 +12,7 @@ import pytest
 import talkspurt
 from command import needs_tshark
 from talkspurt.ns2 import script
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 from talkspurt.scenarios.source import read
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "multistreaming.toml"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from talkspurt._commands import explaining, reporting
+from talkspurt._commands import entry, reporting
 from talkspurt._storage import output_folder, owners
 from talkspurt._storage.output_folder import Claim, Resumable, Staging
 from talkspurt.errors import StoreError
@@ -81,7 +81,7 @@ def test_what_belongs_to_another_is_refused_before_the_work(shared, what):
         return
     assert "no permission to write there" in raised.value.strerror
     with another():
-        said = explaining._owned(raised.value)
+        said = entry._owned(raised.value)
     assert said.startswith(f"{asked} belongs to root with the permissions drwxr-xr-x, and this ")
     assert said.endswith(": change its owner or permissions")
 
@@ -93,11 +93,11 @@ def test_the_reason_of_a_failure_to_read_is_said(shared, capfd):
     with another(), pytest.raises(OSError, match="Permission") as raised:
         talkspurt.load(place)
     with another():
-        assert explaining.explain(raised.value) == 2
+        assert entry.explain(raised.value) == 2
     assert f"; {place} belongs to root with the permissions drwx------" in capfd.readouterr().err
     own = StoreError(errno.EACCES, "cannot write", str(shared))
-    assert explaining._owned(own) == f"{shared} has the permissions drwxr-xr-x: change them"
-    assert explaining._owned(StoreError(errno.EACCES, "cannot write", "s3://bucket/x")) == ""
+    assert entry._owned(own) == f"{shared} has the permissions drwxr-xr-x: change them"
+    assert entry._owned(StoreError(errno.EACCES, "cannot write", "s3://bucket/x")) == ""
 
 
 @needs_root

@@ -22,9 +22,9 @@ from conftest import made, made_study
 from talkspurt import figures
 from talkspurt.figures import chart, panel, plot, style, values
 from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
-from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME
+from talkspurt.metrics.catalogue.kinds import BY_COLUMN, OVER_TIME
 from talkspurt.results.axis import Axis
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 from texts import BULK, NEWRENO, UDP, axis_text, cbr, flow_text, link_text, scenario_text
 
 GRID = scenario_text(

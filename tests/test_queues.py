@@ -10,8 +10,7 @@ from statistics import mean
 import pytest
 
 import talkspurt
-from talkspurt.results.result import Result
-from talkspurt.results.study import Study
+from talkspurt.results.result import Result, Study
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "queues.toml"
 ALIKE = ("DropTail 100", "DropTail 10", "RED", "Adaptive RED", "CoDel", "CoDel, ECN", "PIE")

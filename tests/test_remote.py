@@ -234,10 +234,10 @@ def test_a_report_is_named_by_its_url(capsys, beside):
 
 def test_a_result_is_downloaded_once_unless_it_changed(result, silent, memory):
     result.save("memory://b/one", report=False)
-    first = remote.local("memory://b/one")
-    assert remote.local("memory:/b/one") == first
+    first = remote.of("memory://b/one").downloaded()
+    assert remote.of("memory:/b/one").downloaded() == first
     silent.save("memory://b/one", report=False, overwrite=True)
-    assert remote.local("memory://b/one") != first
+    assert remote.of("memory://b/one").downloaded() != first
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, dossier, formulas, lab, renker2008, running, study_file
+from talkspurt.reproduce import dossier, formulas, lab, renker2008, running, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -378,14 +378,14 @@ def test_each_study_says_what_it_prints_infers_and_how_to_check_it(name: str) ->
         assert file.recipe(row.id), row.id
         assert row.quantity and row.where, row.id
         facts = file.facts
-        checks.impossible(row, facts)  # knows its checks and has their facts
+        formulas.impossible(row, facts)  # knows its checks and has their facts
 
 
 LINK = {"delay_s": 0.05, "rate_bps": 256_000, "packet_bytes": 128}
 
 
 def found(name: str, paper: float | str, unit: str = "ms", **facts: object) -> bool:
-    return bool(checks.impossible(spec(paper=paper, unit=unit, checks=(name,)), facts))
+    return bool(formulas.impossible(spec(paper=paper, unit=unit, checks=(name,)), facts))
 
 
 def test_a_delay_shorter_than_the_links_is_found() -> None:
@@ -455,7 +455,7 @@ def test_a_table_that_has_the_opposite_order_is_found() -> None:
     both = {"more": ["sctp", "tfrc"], "less": ["udp"], **facts}
     row = spec(paper="better", band=Band(at_least=1), checks=("order_of_table",))
     # One of two that is below is enough; the sentence names both values.
-    assert checks.impossible(row, {**both, "printed": printed}) == [
+    assert formulas.impossible(row, {**both, "printed": printed}) == [
         "Table 3 prints 99 kb/s for TFRC and 100 kb/s for UDP, the abstract the opposite"
     ]
     # At the edge, equal values are not the opposite.
@@ -559,17 +559,17 @@ def test_a_least_loss_that_printed_counts_contradict():
     ) for name, value in values.items()}  # fmt: skip
     facts = {"printed": printed, "cells": "t", "also_where": "Table 2", "here": "the end"}
     row = spec(paper="", checks=("less_lost",))
-    assert checks.impossible(row, {**facts, "name": "a", "others": ["c", "b"]}) == [
+    assert formulas.impossible(row, {**facts, "name": "a", "others": ["c", "b"]}) == [
         "Table 2 prints 202 of 204 received for A and 992 of 992 received for B, the end the opposite"
     ]
-    assert checks.impossible(row, {**facts, "name": "b", "others": ["a", "c"]}) == []
-    assert checks.impossible(row, {**facts, "name": "a", "others": ["c"]}) == []
+    assert formulas.impossible(row, {**facts, "name": "b", "others": ["a", "c"]}) == []
+    assert formulas.impossible(row, {**facts, "name": "a", "others": ["c"]}) == []
 
 
 def test_the_conclusions_of_a_study_are_held_against_its_tables():
     file = study_file.load("sarao2019")
     facts = file.facts
-    found = {row.id: checks.impossible(row, facts) for row in file.rows}
+    found = {row.id: formulas.impossible(row, facts) for row in file.rows}
     (delay,), (loss,) = found["conclusion/sctp-delay"], found["conclusion/sctp-loss"]
     assert "81.9691 ms for SCTP" in delay and "DCCP has 52.75 ms" in delay
     assert "202 of 204 received for SCTP and 992 of 992 received for UDP" in loss

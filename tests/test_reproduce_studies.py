@@ -23,7 +23,6 @@ from talkspurt import reproduce
 from talkspurt.reproduce import (
     NAMES,
     Reproduction,
-    checks,
     dossier,
     formulas,
     hops,
@@ -170,7 +169,7 @@ def test_nothing_cannot_follow_but_what_a_check_says(
     for one in (*all_but_the_long.values(), the_long):
         facts = one.file.facts
         for each in one.rows:
-            found = checks.impossible(each.spec, facts)
+            found = formulas.impossible(each.spec, facts)
             assert all(sentence in each.reason for sentence in found)
             if found and each.verdict == GIVEN:
                 inputs.add(f"{one.file.name}/{each.spec.id}")

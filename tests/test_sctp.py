@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 

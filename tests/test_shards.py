@@ -10,7 +10,7 @@ import pytest
 import talkspurt as package
 from command import succeed, talkspurt
 from conftest import tone, write_wav
-from talkspurt._commands import shards
+from talkspurt._commands import running
 from talkspurt.errors import BadInputError
 from talkspurt.metrics import computing
 from talkspurt.runs.merging import Shard
@@ -31,7 +31,7 @@ def place(tmp_path_factory):
     question = package.read(folder / "study.toml")
     succeed("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
     for n in (1, 2, 3):
-        shards.run(question, Shard(n, 3), folder / str(n))
+        running.run_shard(question, Shard(n, 3), folder / str(n))
     return folder
 
 
@@ -69,7 +69,7 @@ def test_shares_have_the_bytes_of_one_run(tmp_path):
     succeed("run", "lossy.toml", "--out", "whole", "--no-report", cwd=tmp_path)
     question = package.read(tmp_path / "lossy.toml")
     for n in (1, 2):
-        shards.run(question, Shard(n, 2), tmp_path / str(n))
+        running.run_shard(question, Shard(n, 2), tmp_path / str(n))
     where = package.merge([tmp_path / "1", tmp_path / "2"], tmp_path / "merged", report=False)
     assert sums(tmp_path / "whole") == sums(where)
 
@@ -96,7 +96,7 @@ def test_every_wrong_shard_is_named(place, tmp_path):
     other = tmp_path / "other.toml"
     other.write_text(STUDY.replace("seed = 3", "seed = 4"), encoding="utf-8")
     write_wav(tmp_path / "speech.wav", tone(0.5))
-    shards.run(package.read(other), Shard(3, 3), tmp_path / "foreign")
+    running.run_shard(package.read(other), Shard(3, 3), tmp_path / "foreign")
     shutil.copytree(place / "2", tmp_path / "older")
     manifest = json.loads((tmp_path / "older" / "manifest.json").read_text())
     manifest["talkspurt"] = "0.0.1"

@@ -11,7 +11,7 @@ import talkspurt
 from command import talkspurt as run
 from talkspurt.metrics import sheet
 from talkspurt.reproduce import hops
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 from talkspurt.results.study_data import SUMMARY
 from texts import UDP, axis_text, cbr, flow_text, link_text, scenario_text
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import talkspurt as package
-from talkspurt._storage import file_access, reader, writer
+from talkspurt._storage import file_access, output_folder, reader
 from talkspurt.errors import StoreError
 from talkspurt.results import concatenation
 from talkspurt.results.run_data import SUMMARIES, TABLES
@@ -72,7 +72,7 @@ def test_rows_gathered_in_any_order_are_the_tables(folder, tmp_path, monkeypatch
         return there[i]
 
     def place(i):
-        where = writer.part(tmp_path / str(i))
+        where = output_folder.part(tmp_path / str(i))
         where.mkdir()
         return where
 

@@ -58,8 +58,7 @@ def test_stops_after_a_measurement_do_not_lose_it(tmp_path, monkeypatch, twice, 
     with server() as port, pytest.raises(KeyboardInterrupt):
         live.measure(
             f"127.0.0.1:{port}",
-            MeasureOptions(**wanted("udp", "tfrc"), out=tmp_path / "out", report=False),
-            None,
+            options=MeasureOptions(**wanted("udp", "tfrc"), out=tmp_path / "out", report=False),
         )
     # Nothing is measured after them.
     assert [folder.name for folder in (tmp_path / "out").iterdir()] == ["udp"]
@@ -76,9 +75,8 @@ def test_stops_after_a_call_do_not_lose_it(tmp_path, monkeypatch, twice):
     )  # fmt: skip
     with answering(tmp_path, "--no-report") as (port, _), pytest.raises(KeyboardInterrupt):
         live.call(
-            f"127.0.0.1:{port}", kept, secret_file=None, transport="udp", duration="1s",
-            mtu=1500, seed=1,
-        )  # fmt: skip
+            f"127.0.0.1:{port}", options=kept, transport="udp", duration="1s", mtu=1500, seed=1
+        )
     assert (tmp_path / "here.wav").stat().st_size > 1000
     assert talkspurt.load(tmp_path / "here").flows["name"].to_list() == ["call", "call.reverse"]
 

@@ -25,7 +25,7 @@ from talkspurt.reproduce import running, study_file
 from talkspurt.reproduce.rows import SHORT, Values
 from talkspurt.reproduce.sample import Sample
 from talkspurt.results.axis import Axis
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 
 WIDTHS = (40, 80, 100, 120)
 LONG = "a-call-with-a-name-that-is-longer-than-any-terminal-should-have-to-show"

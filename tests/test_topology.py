@@ -11,7 +11,7 @@ import pytest
 from talkspurt import _core
 from talkspurt.figures.style import flow_styles
 from talkspurt.report import layout, pictures, topology
-from talkspurt.scenarios import designs
+from talkspurt.scenarios import source
 from texts import BULK, flow_text
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ def link(a, b):
 
 def read(text, folder="."):
     return json.loads(
-        _core.load(text, "network", str(folder), [], None, designs.unit_cube).topology(0)
+        _core.load(text, "network", str(folder), [], None, source.unit_cube).topology(0)
     )
 
 

@@ -18,8 +18,7 @@ import talkspurt
 from talkspurt.figures import comparison
 from talkspurt.report import study as study_report
 from talkspurt.results.groups import condensed
-from talkspurt.results.result import Result
-from talkspurt.results.study import Study
+from talkspurt.results.result import Result, Study
 from texts import UDP, flow_text, link_text, scenario_text
 
 ROOT = Path(__file__).parent.parent

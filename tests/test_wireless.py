@@ -8,7 +8,7 @@ import pytest
 
 import talkspurt
 from talkspurt import Result
-from talkspurt.results.study import Study
+from talkspurt.results.result import Study
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "wireless-cell.toml"
 

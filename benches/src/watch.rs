@@ -228,7 +228,7 @@ fn seen<P: Probe>(world: &World<P>, set_up_s: f64) -> Seen {
 
 /// Goodput of a cell's stations, in UDP payload: 1472 of 1500 bytes.
 fn goodput(scenario: &Scenario, world: &World<()>) -> String {
-    let packets: u64 = world.cells().iter().map(|cell| cell.tally().packets).sum();
+    let packets: u64 = world.cells().iter().map(|cell| cell.tally.packets).sum();
     if packets == 0 {
         return String::new();
     }

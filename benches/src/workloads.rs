@@ -11,8 +11,8 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::{tcp, tfrc};
 use talkspurt_scenario::model::{
-    Back, Cell, Contenders, DropTail, Flow, Link, Measure, Queue, Record, Red, RedMode,
-    Replications, Scenario, Sizing, Standard, Station,
+    Back, DropTail, Flow, Link, Measure, Queue, Record, Red, RedMode, Replications, Scenario,
+    Sizing,
 };
 
 /// Workload names, for the usage message.
@@ -138,14 +138,11 @@ fn playout() -> playout::Config {
 /// W6: stations that saturate an 802.11b access point, 1500 B at 11 Mbit/s, long preamble; collisions
 /// as in ns-3.
 fn saturated(count: u32, seconds: u64) -> Scenario {
-    let packet = Size::from_bytes(1500);
-    let cell = Cell {
-        access_point: "ap".to_owned(),
-        stations: IndexMap::from([("idle".to_owned(), Station::default())]),
-        eifs_after_collision: false,
-        contenders: Some(Contenders { count, packet, rate: None, snr_db: None }),
-        ..Cell::plain(Standard::B, drop_tail(10))
-    };
+    let cell = json!({
+        "access_point": "ap", "stations": { "idle": {} }, "standard": "802.11b", "queue": drop_tail(10),
+        "eifs_after_collision": false, "contenders": { "count": count, "packet": "1500B" },
+    });
+    let cell = serde_json::from_value(cell).expect("a cell");
     Scenario { cells: IndexMap::from([("cell".to_owned(), cell)]), ..bare(seconds) }
 }
 

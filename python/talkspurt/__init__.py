@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from talkspurt.real_time.measuring import Traffic, measure
     from talkspurt.real_time.serving import serve
     from talkspurt.results.audio import Audio
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
+    from talkspurt.results.result import Result, Study
     from talkspurt.runs.exporting import export
     from talkspurt.runs.merging import merge
     from talkspurt.runs.sequential import run_until
@@ -57,7 +56,7 @@ _MODULES = {
     "Audio": "results.audio",
     "Emulation": "emulating",
     "Result": "results.result",
-    "Study": "results.study",
+    "Study": "results.result",
     "Traffic": "real_time.measuring",
     "Voice": "real_time.calling",
     "call": "real_time.calling",

@@ -15,9 +15,8 @@ from talkspurt import _core
 from talkspurt._storage import reader
 from talkspurt._terminal.progress import Bar
 from talkspurt.errors import StoreError
-from talkspurt.results.result import Result
+from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import Scratch
-from talkspurt.results.study import Study
 from talkspurt.runs import engine
 from talkspurt.scenarios.source import Question, Sets, Source, read
 

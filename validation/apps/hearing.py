@@ -22,8 +22,8 @@ from networks import SECONDS, simulated, spread, within
 
 from talkspurt import scores
 from talkspurt.results.audio import Audio, wav
+from talkspurt.scores import aligning as speech_of
 from talkspurt.scores import models
-from talkspurt.scores import speech as speech_of
 
 Samples = npt.NDArray[np.int16]
 ROOT = Path(__file__).resolve().parents[2]

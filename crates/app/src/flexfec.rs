@@ -142,7 +142,7 @@ pub(crate) struct Sender {
     /// Time without a packet after which the block ends.
     pause: Duration,
     /// When that is, by the local clock.
-    ends: Option<Instant>,
+    pub(crate) ends: Option<Instant>,
     /// The source packet as bytes.
     bytes: Vec<u8>,
 }
@@ -190,11 +190,6 @@ impl Sender {
         let repair = self.encoder.push(&self.bytes);
         self.ends = self.encoder.is_open().then(|| now + self.pause);
         self.packets(now, packet.ssrc, repair)
-    }
-
-    /// When the current block ends unless a packet is sent before, by the local clock.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.ends
     }
 
     /// Repair packets of the source with this SSRC for a block that has ended early: after a pause, or because

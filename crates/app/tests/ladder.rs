@@ -168,7 +168,7 @@ fn several_codecs_score_by_their_means() {
     // Nothing of these Recommendations is published.
     for codec in [Codec::G728, Codec::Opus, Codec::G722, Codec::Amr475, Codec::G726At32] {
         let note = score(&[(codec, 7)], 0.01).note;
-        let whole = format!("for {}, and quality.codecs declares none;", codec.name());
+        let whole = format!("for {}, and quality.codecs declares none;", codec.spec().name);
         assert!(note.contains(&whole), "{note}");
     }
     // Declared values replace those of G.113, and give a score where it has none.
@@ -189,7 +189,7 @@ fn several_codecs_score_by_their_means() {
     let ie_eff = ie + (95.0 - ie) * 2.0 / (2.0 + bpl);
     assert!((pcmu - own(0.02).r.expect("declared") - ie_eff).abs() < 1e-9);
     let note = own(0.0).note;
-    let name = Codec::G729At10.name();
+    let name = Codec::G729At10.spec().name;
     let clause =
         format!("Ie 12 and Bpl 19 for {name} as declared, not from ITU-T: a guess, nothing else");
     assert!(note.split("; ").any(|part| part == clause), "{note}");

@@ -4,7 +4,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
+use talkspurt_live::Ip;
 use talkspurt_proto::body::{Layers, RealPacket};
+use talkspurt_proto::octets::ecn;
 use talkspurt_proto::packet::{Ecn, IpVersion, Packet};
 use talkspurt_proto::wire::{Hop, checksum::Sum, dccp, ipv4, ipv6, sctp, tcp, udp};
 
@@ -13,8 +15,6 @@ const UDP_LITE: u8 = 136;
 /// Of a fragment (RFC 791 §3.1): its offset, and the bit that more follow.
 const OFFSET: u16 = 0x1fff;
 const MORE: u16 = 0x2000;
-/// TTL of a router's message, and hops that a packet may take at most.
-const TTL: u8 = 64;
 /// RFC 1812 §4.3.2.3: an ICMP message has at most 576 bytes.
 const MAX_V4: usize = 576;
 /// RFC 4443 §3: an ICMPv6 message fits the minimum MTU.
@@ -101,7 +101,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<PacketInfo> {
         protocol,
         ttl,
     };
-    let (ecn, dscp) = (ECN[usize::from(class & 3)], class >> 2);
+    let (ecn, dscp) = (ecn(class), class >> 2);
     // RFC 1122 §3.2.2, RFC 4443 §2.4 (e).
     let is_answerable = has_headers
         && is_one_host(src)
@@ -318,31 +318,17 @@ pub(crate) fn message(
     packet[header + 4..header + 8].copy_from_slice(&u32::to_be_bytes(rest));
     packet.extend_from_slice(&quote);
     let length = packet.len() - header;
-    let (ecn, dscp) = (Ecn::NotEct, 0);
-    let sum = match (router, about.src) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            let (identification, ttl, protocol) = (0, TTL, ipv4::ICMP);
-            ipv4::Header { dscp, ecn, identification, ttl, protocol, src, dst }
-                .write(&mut packet)
-                .ok()?;
-            Sum::default()
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            let (flow_label, hop_limit, next_header) = (0, TTL, ipv6::ICMP);
-            ipv6::Header { dscp, ecn, flow_label, hop_limit, next_header, src, dst }
-                .write(&mut packet)
-                .ok()?;
-            Sum::pseudo_header(src.into(), dst.into(), ipv6::ICMP, length)
-        }
-        _ => return None,
+    let protocol = if router.is_ipv4() { ipv4::ICMP } else { ipv6::ICMP };
+    Ip::new((router, about.src), protocol, 0).ok()?.write(&mut packet).ok()?;
+    let sum = if router.is_ipv4() {
+        Sum::default()
+    } else {
+        Sum::pseudo_header(router, about.src, protocol, length)
     };
     let sum = sum.over(&packet[header..]).finish();
     packet[header + 2..header + 4].copy_from_slice(&sum.to_be_bytes());
     Some(packet)
 }
-
-/// ECN fields by their bits (RFC 3168 §5).
-const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
 #[cfg(test)]
 mod tests {

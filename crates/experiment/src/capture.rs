@@ -1,9 +1,11 @@
-//! Captures of links, with the addresses and ports of every route.
+//! Captures of links, with the addresses and ports of every route, and the packets of a run as a table: files
+//! that are written during the run.
 
 use std::path::Path;
 
 use talkspurt_proto::wire::Ends;
 use talkspurt_record::pcapng::{CaptureProbe, Pcapng, Router};
+use talkspurt_record::{Layout, Output, PacketTable};
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::Scenario;
 
@@ -48,6 +50,12 @@ pub fn of<'a>(
         probe.tap(file.one_of(names.len()), &[forth as u32, forth as u32 + 1]);
     }
     Ok(probe)
+}
+
+/// Creates `packets.parquet`, the packets of a run as a table, in an existing folder.
+pub(crate) fn packets(folder: &Path, layout: &Layout) -> Result<PacketTable, Failure> {
+    let output = Output::create(folder.join("packets.parquet")).map_err(Failure::output)?;
+    Ok(PacketTable::new(output, layout))
 }
 
 /// Completes captures.

@@ -11,7 +11,6 @@ use talkspurt_scenario::Point;
 
 use crate::capture::{self, file_name};
 use crate::layout::layout;
-use crate::packets;
 use crate::rerun::again;
 use crate::{Failure, Shared};
 
@@ -36,6 +35,18 @@ enum Writer {
     Trace(Trace),
     Packets(PacketTable),
     Qlog(Qlog),
+}
+
+/// What each writer does.
+macro_rules! each {
+    ($self:ident, $writer:ident => $act:expr) => {
+        match $self {
+            Self::Captures($writer) => $act,
+            Self::Trace($writer) => $act,
+            Self::Packets($writer) => $act,
+            Self::Qlog($writer) => $act,
+        }
+    };
 }
 
 /// Runs a point and writes into an existing folder; returns the run's digest.
@@ -74,7 +85,7 @@ impl Writer {
             }
             Format::Ns2 => trace("trace.tr", Dialect::Ns2),
             Format::Nam => trace("trace.nam", Dialect::Nam),
-            Format::Parquet => packets::create(folder, &layout).map(Self::Packets),
+            Format::Parquet => capture::packets(folder, &layout).map(Self::Packets),
             Format::Qlog => Qlog::create(folder, &layout, &scenario.title, file_name)
                 .map(Self::Qlog)
                 .map_err(Failure::output),
@@ -82,12 +93,7 @@ impl Writer {
     }
 
     fn failed(&self) -> bool {
-        match self {
-            Self::Captures(captures) => captures.failed(),
-            Self::Trace(trace) => trace.failed(),
-            Self::Packets(packets) => packets.failed(),
-            Self::Qlog(qlog) => qlog.failed(),
-        }
+        each!(self, writer => writer.failed())
     }
 
     fn finish(self) -> Result<(), Failure> {
@@ -106,29 +112,14 @@ impl Writer {
 
 impl Probe for Writer {
     fn wants(&self, topic: Topic) -> bool {
-        match self {
-            Self::Captures(captures) => captures.wants(topic),
-            Self::Trace(trace) => trace.wants(topic),
-            Self::Packets(packets) => packets.wants(topic),
-            Self::Qlog(qlog) => qlog.wants(topic),
-        }
+        each!(self, writer => writer.wants(topic))
     }
 
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
-        match self {
-            Self::Captures(captures) => captures.record(now, place, note),
-            Self::Trace(trace) => trace.record(now, place, note),
-            Self::Packets(packets) => packets.record(now, place, note),
-            Self::Qlog(qlog) => qlog.record(now, place, note),
-        }
+        each!(self, writer => writer.record(now, place, note));
     }
 
     fn settled(&mut self, now: Instant) {
-        match self {
-            Self::Captures(captures) => captures.settled(now),
-            Self::Trace(trace) => trace.settled(now),
-            Self::Packets(packets) => packets.settled(now),
-            Self::Qlog(qlog) => qlog.settled(now),
-        }
+        each!(self, writer => writer.settled(now));
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
-//! `capture` and `packets` write per-packet output, `audio` renders speech. `rerun` repeats a point,
-//! `export` for other tools, `excerpt` for reports, `count` to estimate their size; `store` writes the folder
-//! of a run.
+//! `capture` writes per-packet output, `audio` renders speech. `rerun` repeats a point for reports, `export`
+//! for other tools, `count` to estimate their size; `store` writes the folder of a run.
 
 // Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
 extern crate self as talkspurt_experiment;
@@ -16,10 +15,8 @@ mod adding_a_stack {}
 mod audio;
 mod capture;
 mod count;
-mod excerpt;
 mod export;
 mod layout;
-mod packets;
 mod rerun;
 mod store;
 mod topology;
@@ -30,10 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub use audio::{Audio, Heard, opinion, render, scores};
 pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
-pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
-pub use rerun::BARRIER;
+pub use rerun::{BARRIER, excerpt};
 pub use store::{columns, run_into, type_name};
 pub use talkspurt_app::codec::external;
 use talkspurt_flow::Materials;
@@ -252,7 +248,7 @@ pub fn written(point: &Point, layout: &Layout, folder: Option<&Path>) -> Result<
     let Point { scenario, network, .. } = point;
     let capture = capture::open(scenario, network, folder)?;
     let packets = folder.filter(|_| scenario.record.packets);
-    let packets = packets.map(|folder| packets::create(folder, layout)).transpose()?;
+    let packets = packets.map(|folder| capture::packets(folder, layout)).transpose()?;
     Ok((capture, packets))
 }
 
@@ -274,7 +270,8 @@ pub fn conclude(
     finished: bool,
 ) -> Result<Recording, Failure> {
     capture.map_or(Ok(()), capture::finish)?;
-    packets.map_or(Ok(()), packets::finish)?;
+    let unfinished = |error| Failure::Output(format!("the packets could not be written: {error}"));
+    packets.map_or(Ok(()), PacketTable::finish).map_err(unfinished)?;
     let recording = recorder.finish();
     let mut recording = recording
         .map_err(|error| Failure::Output(format!("a temporary file could not be read: {error}")))?;

@@ -1,16 +1,17 @@
-//! Repeats a run for one probe, keeping in memory only events since the links were last
-//! settled.
+//! Repeats a run for one probe, keeping in memory only events since the links were last settled, such as one
+//! that collects the packets that a report animates.
 
 use std::sync::atomic::Ordering;
 
 use talkspurt_flow::{Files, Materials};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::{Begin, Excerpt, Shown};
 use talkspurt_scenario::Point;
 use talkspurt_sim::build;
 use talkspurt_sim::drive::{Timetable, drive};
 
-use crate::layout::window;
+use crate::layout::{layout, window};
 use crate::{Failure, Shared};
 
 /// How often links are settled, so that their events can be put in order.
@@ -52,4 +53,28 @@ pub(crate) fn again<P: Probe>(
         None if finished => Ok((world.probe, Instant::ZERO + scenario.duration)),
         None => Err(Failure::Cancelled),
     }
+}
+
+/// The packets of the scenario's excerpt (`record.animation`). Without a configured start it lies
+/// around the first drop in the measurement window, or, for a run that is `lossless` there, at the
+/// start of the window.
+///
+/// # Errors
+/// A file cannot be read, or `shared` asks the run to stop.
+pub fn excerpt(
+    point: &Point,
+    files: &dyn Files,
+    lossless: bool,
+    shared: &Shared,
+) -> Result<Shown, Failure> {
+    let point = &*point.expanded();
+    let Point { scenario, network, .. } = point;
+    let asked = &scenario.record.animation;
+    let lossless = lossless.then_some(window(scenario).0);
+    let from = asked.from.map(|from| Instant::ZERO + from).or(lossless);
+    let begin = from.map_or(Begin::BeforeDrop(0), Begin::At);
+    let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
+    let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
+    let (probe, now) = again(point, files, probe, false, shared, |now, probe| probe.complete(now))?;
+    Ok(probe.finish(now))
 }

@@ -9,6 +9,8 @@ use talkspurt_proto::wire::{
     self, Ends, Hints, Parsed, WireError, dccp_udp, ipv4, ipv6, sctp_udp, udp,
 };
 
+use crate::ip::Ip;
+
 /// The protocol inside UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
@@ -52,19 +54,18 @@ pub fn emit(
         _ => unreachable!("nothing else is encapsulated"),
     };
     let start = out.len();
-    match (ends.src, ends.dst) {
+    let header = match (ends.src, ends.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            out.resize(start + ipv4::HEADER, 0);
-            datagram(out)?;
-            ipv4::Header::of(packet, udp::PROTOCOL, src, dst).write(&mut out[start..])
+            Ip::V4(ipv4::Header::of(packet, udp::PROTOCOL, src, dst))
         }
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            out.resize(start + ipv6::HEADER, 0);
-            datagram(out)?;
-            ipv6::Header::of(packet, udp::PROTOCOL, src, dst).write(&mut out[start..])
+            Ip::V6(ipv6::Header::of(packet, udp::PROTOCOL, src, dst))
         }
-        _ => Err(WireError::Families),
-    }
+        _ => return Err(WireError::Families),
+    };
+    out.resize(start + header.bytes(), 0);
+    datagram(out)?;
+    header.write(&mut out[start..])
 }
 
 /// Parses a whole IP packet; if encapsulated, also returns its UDP source port.
@@ -79,25 +80,20 @@ pub fn parse(
     let Some(inside) = inside else {
         return wire::parse(bytes, hints).map(|parsed| (parsed, None));
     };
-    let (src, dst, ecn, dscp, ttl, datagram): (IpAddr, IpAddr, _, _, _, _) =
-        if bytes.first().is_some_and(|byte| byte >> 4 == 4) {
-            let (header, rest) = ipv4::Header::parse(bytes)?;
-            let ipv4::Header { src, dst, ecn, dscp, ttl, .. } = header;
-            (src.into(), dst.into(), ecn, dscp, ttl, rest)
-        } else {
-            let (header, rest) = ipv6::Header::parse(bytes)?;
-            let ipv6::Header { src, dst, ecn, dscp, hop_limit, .. } = header;
-            (src.into(), dst.into(), ecn, dscp, hop_limit, rest)
-        };
-    let (outer, ends, damage, body) = match inside {
+    let (header, datagram) = Ip::parse(bytes)?;
+    let [src, dst] = header.addresses();
+    let (Ip::V4(ipv4::Header { ecn, dscp, ttl, .. })
+    | Ip::V6(ipv6::Header { ecn, dscp, hop_limit: ttl, .. })) = header;
+    let (outer, ends, body) = match inside {
         Inside::Dccp => {
-            let inside = dccp_udp::parse(datagram, src, dst, hints)?;
-            (inside.outer, inside.ends, inside.damage, Body::Dccp(PacketBox::new(inside.packet)))
+            let (outer, ends, packet) = dccp_udp::parse(datagram, src, dst, hints)?;
+            (outer, ends, Body::Dccp(PacketBox::new(packet)))
         }
         Inside::Sctp => {
             let (outer, ends, packet) = sctp_udp::parse(datagram, src, dst, hints)?;
-            (outer, ends, Damage::None, Body::Sctp(PacketBox::new(packet)))
+            (outer, ends, Body::Sctp(PacketBox::new(packet)))
         }
     };
+    let damage = Damage::None;
     Ok((Parsed { ends, ecn, dscp, ttl, damage, body }, Some(outer.src_port)))
 }

@@ -8,6 +8,7 @@
 
 mod clock;
 mod envelope;
+mod ip;
 mod line;
 mod peer;
 #[cfg(target_os = "linux")]
@@ -15,6 +16,7 @@ mod port;
 
 pub use clock::Clock;
 pub use envelope::{Encapsulation, Inside, emit, parse};
+pub use ip::Ip;
 pub use line::{Line, Port, Setup, is_a_loss, label};
 pub use peer::{Slot, run_peer};
 #[cfg(target_os = "linux")]

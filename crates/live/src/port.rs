@@ -12,10 +12,10 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeSpec, TimeValLike as _};
 use socket2::{Domain, Protocol, Socket, Type};
-use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::wire::{Ends, INITIAL_TTL, ipv4, ipv6, udp};
+use talkspurt_proto::wire::{Ends, ipv4, ipv6, udp};
 
+use crate::ip::Ip;
 use crate::line::Port;
 
 /// Longest IP packet.
@@ -195,7 +195,7 @@ impl Port for UdpPort {
 pub fn wrap(ends: &Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
     packet.clear();
     packet.resize(if ends.src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
-    udp::emit(ends, |out| out.extend_from_slice(payload), packet)
+    udp::emit(ends, |out| Ok(out.extend_from_slice(payload)), packet)
         .expect("a datagram that came fits a datagram");
     write_header(ends.src, ends.dst, udp::PROTOCOL, class, packet);
 }
@@ -288,23 +288,9 @@ fn destination(packet: &[u8]) -> IpAddr {
 
 /// Writes the IP header that a socket removed in front of its message.
 fn write_header(src: IpAddr, dst: IpAddr, protocol: u8, class: u8, packet: &mut [u8]) {
-    let (dscp, ecn) = (class >> 2, ECN[usize::from(class & 0b11)]);
-    let ttl = INITIAL_TTL;
-    match (src, dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            ipv4::Header { dscp, ecn, identification: 0, ttl, protocol, src, dst }.write(packet)
-        }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
-            let (flow_label, hop_limit, next_header) = (0, ttl, protocol);
-            ipv6::Header { dscp, ecn, flow_label, hop_limit, next_header, src, dst }.write(packet)
-        }
-        _ => unreachable!("a socket hears its own IP version"),
-    }
-    .expect("what came in one packet fits one");
+    let header = Ip::new((src, dst), protocol, class).expect("a socket hears its own IP version");
+    header.write(packet).expect("what came in one packet fits one");
 }
-
-/// ECN fields by their bits (RFC 3168 §5).
-const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 
 #[cfg(test)]
 mod tests {

@@ -148,7 +148,7 @@ impl Session {
             beating(&mut channel, || conclude().map(keep))?;
         }
         let theirs = match failed {
-            None => fetch(&mut channel, plan, log.rows_count(), shared),
+            None => fetch(&mut channel, plan, log.rows, shared),
             Some(why) => Err(why),
         };
         self.channel = theirs.is_ok().then_some(channel);

@@ -24,7 +24,7 @@ pub(crate) fn names(codecs: &[Codec]) -> Vec<String> {
 
 /// A codec in packets of 20 ms, or of its frames if these are longer.
 pub(crate) fn encoding(codec: Codec) -> Encoding {
-    let step = codec.step();
+    let step = codec.spec().step;
     Encoding::new(codec, step * PACKET.as_nanos().div_ceil(step.as_nanos()).max(1))
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn rungs(transport: &Transport, agreed: &[Codec]) -> Vec<Encoding> {
     let most = if transport.chooses() { MAX_RUNGS } else { 1 };
     let mut rungs = Vec::<Encoding>::new();
     for encoding in agreed.iter().copied().map(encoding) {
-        let samples = |it: &Encoding| it.codec.sample_rate();
+        let samples = |it: &Encoding| it.codec.spec().sample_rate;
         let lower = rungs.last().is_none_or(|last| {
             encoding.rung().rate() < last.rung().rate() && samples(&encoding) == samples(last)
         });

@@ -21,7 +21,7 @@ impl Devices {
     /// Samples per second and channel, and channels.
     #[must_use]
     pub fn format(&self) -> (u32, usize) {
-        (self.encodings[0].codec.sample_rate(), self.encodings[0].channels())
+        (self.encodings[0].codec.spec().sample_rate, self.encodings[0].channels())
     }
 
     /// Samples of the microphone have come.

@@ -71,7 +71,7 @@ pub(crate) fn give_notes(
     (plan, shared): (&Plan, &Shared),
 ) -> std::io::Result<()> {
     // Whoever takes them slowly does not hold this end up.
-    let deadline = Deadline::new(shared, Budget::of(plan, log.rows_count()).time);
+    let deadline = Deadline::new(shared, Budget::of(plan, log.rows).time);
     for piece in log.bytes().chunks(PIECE) {
         if deadline.has_passed() {
             return Err(std::io::ErrorKind::TimedOut.into());

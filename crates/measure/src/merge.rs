@@ -195,30 +195,18 @@ fn relate(
     server: Option<&[Row]>,
     round_trip_s: Option<f64>,
 ) -> Result<Relation, Unrelated> {
-    let seconds = |nanos: u64| nanos as f64 / 1e9;
-    let difference =
-        |later: u64, earlier: u64| (i128::from(later) - i128::from(earlier)) as f64 / 1e9;
     let (mut to, mut from) = (Vec::new(), Vec::new());
-    for row in client {
-        match row.what {
-            What::Received { sent, .. } | What::Heard { sent } => {
-                from.push(Difference { x: seconds(row.at), y: difference(row.at, sent) });
-            }
-            What::Answered { asked, came } => {
-                to.push(Difference { x: seconds(asked), y: difference(came, asked) });
-            }
-            _ => {}
-        }
-    }
-    for row in server.unwrap_or_default() {
-        match row.what {
-            What::Received { sent, .. } | What::Heard { sent } => {
-                to.push(Difference { x: seconds(sent), y: difference(row.at, sent) });
-            }
-            What::Answered { asked, came } => {
-                from.push(Difference { x: seconds(came), y: difference(came, asked) });
-            }
-            _ => {}
+    for (rows, of_client) in [(client, true), (server.unwrap_or_default(), false)] {
+        for row in rows {
+            let (left, came, came_here) = match row.what {
+                What::Received { sent, .. } | What::Heard { sent } => (sent, row.at, true),
+                What::Answered { asked, came } => (asked, came, false),
+                _ => continue,
+            };
+            // `x` is when it left or reached the client.
+            let (way, x) = if came_here == of_client { (&mut from, came) } else { (&mut to, left) };
+            let y = (i128::from(came) - i128::from(left)) as f64 / 1e9;
+            way.push(Difference { x: x as f64 / 1e9, y });
         }
     }
     Relation::of(&to, &from, round_trip_s.unwrap_or(0.0))
@@ -451,6 +439,7 @@ impl Recording {
         let (peer, place) = (u32::from(row.peer), Place::Peer(row.peer.into()));
         let recorder = &mut self.recorder;
         let instant = Instant::from_nanos;
+        let decided = |index, playout| Note::Decided { index, playout };
         let note = match row.what {
             What::Sent { number, bytes, transport, media, payload } => {
                 let packet = label(self.version, peer, number, bytes, now);
@@ -459,7 +448,8 @@ impl Recording {
                 recorder.record_sent(peer, &packet, layers, false);
                 let key = (row.peer, number);
                 if !packets.received.contains(&key) && packets.judged[usize::from(row.peer)] {
-                    drop_packet(recorder, now, &packet);
+                    let note = Note::Dropped { packet: &packet, why: DropReason::Medium };
+                    recorder.record(now, Place::Link(0), &note);
                 }
                 return;
             }
@@ -478,15 +468,9 @@ impl Recording {
             What::HandedOver { index } => Note::HandedOver { index },
             What::Discarded { index } => Note::Discarded { index },
             What::Delivered { index, bytes } => Note::Delivered { index, bytes },
-            What::Played { index, at } => {
-                Note::Decided { index, playout: Playout::Played(instant(at)) }
-            }
-            What::Recovered { index, at } => {
-                Note::Decided { index, playout: Playout::Recovered(instant(at)) }
-            }
-            What::Late { index, at } => {
-                Note::Decided { index, playout: Playout::Late(instant(at)) }
-            }
+            What::Played { index, at } => decided(index, Playout::Played(instant(at))),
+            What::Recovered { index, at } => decided(index, Playout::Recovered(instant(at))),
+            What::Late { index, at } => decided(index, Playout::Late(instant(at))),
             What::Paused { index, nanos } => {
                 Note::Paused { index, length: Duration::from_nanos(nanos) }
             }
@@ -553,11 +537,6 @@ impl Recording {
             audio: Vec::new(),
         })
     }
-}
-
-fn drop_packet(recorder: &mut Recorder, now: Instant, packet: &Packet) {
-    let note = Note::Dropped { packet, why: DropReason::Medium };
-    recorder.record(now, Place::Link(0), &note);
 }
 
 /// The label of a packet whose route is its sender.

@@ -124,7 +124,8 @@ const GAUGES: usize = Gauge::METRICS.len();
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     bytes: Vec<u8>,
-    rows: usize,
+    /// The number of notes.
+    pub(crate) rows: usize,
     /// By peer and gauge: the last value, as bits. A gauge is a step function: only its steps are kept.
     gauges: Vec<[Option<u64>; GAUGES]>,
 }
@@ -155,11 +156,6 @@ impl Log {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
-    }
-
-    /// The number of notes.
-    pub(crate) const fn rows_count(&self) -> usize {
-        self.rows
     }
 
     /// Our own rows.

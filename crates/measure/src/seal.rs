@@ -121,19 +121,15 @@ impl Sealer {
 pub(crate) struct Opener {
     cipher: ChaCha20Poly1305,
     window: Window,
-    newest: bool,
+    /// Whether the last datagram that was opened is newer than all before. Only such a one tells where the
+    /// other end is: an attacker on the path can hold back an older one and send it from elsewhere (RFC 9000
+    /// §9.3).
+    pub(crate) newest: bool,
 }
 
 impl Opener {
     pub(crate) fn new(key: &Key) -> Self {
         Self { cipher: ChaCha20Poly1305::new(key.into()), window: Window::default(), newest: false }
-    }
-
-    /// Whether the last datagram that was opened is newer than all before. Only such a one tells where the
-    /// other end is: an attacker on the path can hold back an older one and send it from elsewhere (RFC 9000
-    /// §9.3).
-    pub(crate) const fn is_newest(&self) -> bool {
-        self.newest
     }
 
     /// Header and payload of a datagram; `None` if it is not from the other end, or not new.

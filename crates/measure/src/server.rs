@@ -408,19 +408,9 @@ impl State {
         let materials = Materials::default();
         let MediaOutcome { log, mut ended, .. } = thread::scope(|scope| {
             let media = scope.spawn(|| {
-                let mut wire = wire;
-                match wire.be_greeted(client, &shared) {
-                    Ok(true) => {
-                        let files = (&point, &materials);
-                        let media = Media::new(&plan, files, wire, false, max_rate, None, &shared);
-                        Some(media.run())
-                    }
-                    Ok(false) => None,
-                    Err(error) => {
-                        shared.stop(&format!("the socket failed: {error}"));
-                        None
-                    }
-                }
+                let (mut wire, files) = (wire, (&point, &materials));
+                wire.be_greeted(client, &shared)
+                    .then(|| Media::new(&plan, files, wire, false, max_rate, None, &shared).run())
             });
             let finished = self.watch(channel, &shared, &plan);
             let media = media.join().map_err(|_| "internal error in the media loop".to_owned())?;

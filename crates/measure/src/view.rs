@@ -115,7 +115,7 @@ impl View {
             let most = (0..encodings.len()).max_by_key(|at| tick.heard.get(*at).copied());
             most.filter(|at| tick.heard.get(*at).is_some_and(|frames| *frames > 0))
         });
-        let name = |it: &Encoding| it.codec.name();
+        let name = |it: &Encoding| it.codec.spec().name;
         let mouth_to_ear = buffer.map(|buffer| {
             let codec = latest.and_then(|at| encodings.get(at)).unwrap_or(&encodings[0]);
             let there = self.round_trip.map_or(0.0, |it| it.as_secs_f64() / 2.0);

@@ -216,22 +216,29 @@ impl Wire {
 
     /// Server: answers greetings and lets streams in from this address until time starts; false if it never
     /// does.
-    pub(crate) fn be_greeted(&mut self, client: IpAddr, shared: &Shared) -> io::Result<bool> {
+    pub(crate) fn be_greeted(&mut self, client: IpAddr, shared: &Shared) -> bool {
         let clock = Clock::start();
         while !shared.started.load(Ordering::Acquire) {
             if shared.is_over() {
-                return Ok(false);
+                return false;
             }
             if let Some(entrance) = &mut self.entrance {
                 self.streams.extend(entrance.admit(clock.now(), client));
             }
-            let Some(datagram) = self.socket.receive_datagram(Some(START_STEP))? else { continue };
+            let datagram = match self.socket.receive_datagram(Some(START_STEP)) {
+                Ok(Some(datagram)) => datagram,
+                Ok(None) => continue,
+                Err(error) => {
+                    shared.stop(&format!("the socket failed: {error}"));
+                    return false;
+                }
+            };
             // The control connection has proved that the client is at its address.
             let at_home = datagram.from.ip() == client;
             // Other datagrams come if the client's clock has started before ours.
             if let Some((Header { kind: Kind::Hello, number, .. }, _)) =
                 self.open(&datagram, at_home)
-                && self.opener.is_newest()
+                && self.opener.newest
             {
                 self.remote = Some(datagram.from);
                 self.send(&Header { kind: Kind::Welcome, flow: 0, number, sent: 0 }, &[], 0);
@@ -241,7 +248,7 @@ impl Wire {
         if let (Some(direct), Some(remote)) = (&mut self.direct, self.remote) {
             direct.meet(remote);
         }
-        Ok(self.remote.is_some())
+        self.remote.is_some()
     }
 
     /// Sends a datagram; false if the system refuses it.
@@ -314,7 +321,7 @@ mod tests {
             let welcomed = other.recv(&mut [0; 200]);
             shared.started.store(true, Ordering::Release);
             assert!(welcomed.is_err());
-            assert!(greeted.join().expect("no panic").expect("no error"));
+            assert!(greeted.join().expect("no panic"));
         });
         assert_eq!(server.remote, client.local_addr().ok());
     }
@@ -363,7 +370,7 @@ mod tests {
             let round_trip = client.greet(entry, &shared).expect("no error");
             shared.started.store(true, Ordering::Release);
             assert!(round_trip.is_some_and(|it| it >= delay), "{round_trip:?}");
-            assert!(greeted.join().expect("no panic").expect("no error"));
+            assert!(greeted.join().expect("no panic"));
             carried.join().expect("no panic");
         });
         assert!(server.refused > 0 && client.refused > 0);

@@ -12,6 +12,8 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use opusic_sys as sys;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use dred::Dred;
 
@@ -80,40 +82,54 @@ pub fn has_fec(packet: &[u8]) -> Result<bool, Error> {
     count(has).map(|has| has > 0)
 }
 
-/// What the encoder is optimised for (`OPUS_APPLICATION_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the encoder is optimised for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[repr(i32)]
 pub enum Application {
-    /// Intelligible speech: linear prediction at low rates, high-pass filter.
-    Voip,
-    /// Sound like the original.
-    Audio,
-    /// Shortest look-ahead, 2.5 ms, without linear prediction.
-    LowDelay,
+    /// Intelligible speech: linear prediction at low rates.
+    #[default]
+    Voip = sys::OPUS_APPLICATION_VOIP,
+    /// Sound like the original, for music.
+    Audio = sys::OPUS_APPLICATION_AUDIO,
+    /// A look-ahead of 2.5 instead of 6.5 ms, without linear prediction, FEC and DRED.
+    LowDelay = sys::OPUS_APPLICATION_RESTRICTED_LOWDELAY,
 }
 
-/// Largest audio bandwidth to be coded (RFC 6716 §2, table 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Largest coded audio bandwidth (RFC 6716 §2, table 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[repr(i32)]
 pub enum Bandwidth {
-    /// 4 kHz.
-    Narrow,
-    /// 6 kHz.
-    Medium,
-    /// 8 kHz.
-    Wide,
-    /// 12 kHz.
-    SuperWide,
-    /// 20 kHz.
-    Full,
+    /// Narrowband, 4 kHz.
+    #[serde(rename = "nb")]
+    Narrow = sys::OPUS_BANDWIDTH_NARROWBAND,
+    /// Medium band, 6 kHz.
+    #[serde(rename = "mb")]
+    Medium = sys::OPUS_BANDWIDTH_MEDIUMBAND,
+    /// Wideband, 8 kHz.
+    #[serde(rename = "wb")]
+    Wide = sys::OPUS_BANDWIDTH_WIDEBAND,
+    /// Super-wideband, 12 kHz.
+    #[serde(rename = "swb")]
+    SuperWide = sys::OPUS_BANDWIDTH_SUPERWIDEBAND,
+    /// Fullband, 20 kHz.
+    #[default]
+    #[serde(rename = "fb")]
+    Full = sys::OPUS_BANDWIDTH_FULLBAND,
 }
 
-/// How the length of packets follows the sound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the length of packets follows the sound (RFC 6716 §2.1.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RateControl {
-    /// All packets have the same length.
+    /// Constant: all packets have the same length.
+    #[default]
+    #[serde(rename = "cbr")]
     Constant,
     /// Variable within a buffer of one frame.
+    #[serde(rename = "cvbr")]
     Constrained,
     /// Variable.
+    #[serde(rename = "vbr")]
     Variable,
 }
 
@@ -156,18 +172,13 @@ impl Encoder {
     /// # Errors
     /// Like [`Encoder::new`], and at another rate.
     pub fn at(rate: usize, channels: u8, application: Application) -> Result<Self, Error> {
-        let application = match application {
-            Application::Voip => sys::OPUS_APPLICATION_VOIP,
-            Application::Audio => sys::OPUS_APPLICATION_AUDIO,
-            Application::LowDelay => sys::OPUS_APPLICATION_RESTRICTED_LOWDELAY,
-        };
         let mut error = sys::OPUS_OK;
         // SAFETY: `error` outlives the call.
         let state = unsafe {
             sys::opus_encoder_create(
                 rate as i32,
                 c_int::from(channels),
-                application,
+                application as c_int,
                 &raw mut error,
             )
         };
@@ -195,14 +206,7 @@ impl Encoder {
     /// # Errors
     /// See [`Encoder::set_bitrate`].
     pub fn set_max_bandwidth(&mut self, bandwidth: Bandwidth) -> Result<(), Error> {
-        let bandwidth = match bandwidth {
-            Bandwidth::Narrow => sys::OPUS_BANDWIDTH_NARROWBAND,
-            Bandwidth::Medium => sys::OPUS_BANDWIDTH_MEDIUMBAND,
-            Bandwidth::Wide => sys::OPUS_BANDWIDTH_WIDEBAND,
-            Bandwidth::SuperWide => sys::OPUS_BANDWIDTH_SUPERWIDEBAND,
-            Bandwidth::Full => sys::OPUS_BANDWIDTH_FULLBAND,
-        };
-        set!(self, OPUS_SET_MAX_BANDWIDTH_REQUEST, bandwidth)
+        set!(self, OPUS_SET_MAX_BANDWIDTH_REQUEST, bandwidth as c_int)
     }
     /// Effort, 0 to 10.
     ///

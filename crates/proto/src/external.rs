@@ -96,6 +96,7 @@ impl PacketFormat for Datagram {
         let payload = |out: &mut Vec<u8>| {
             out.extend_from_slice(&self.header);
             frame::emit(&self.content, out);
+            Ok(())
         };
         udp::emit(ends, payload, out).map(|()| Tail::default())
     }

@@ -253,4 +253,15 @@ pub trait EndpointProbe {
     fn observes(&self, topic: Topic) -> bool;
     /// Takes a note. The notes of one endpoint are in time order.
     fn note(&mut self, now: Instant, note: EndpointNote);
+    /// Notes a quantity.
+    #[inline(always)]
+    fn gauge(&mut self, now: Instant, gauge: Gauge, value: f64) {
+        self.note(now, EndpointNote::Gauge { gauge, value });
+    }
+    /// Notes that received data was not used, if this is wanted.
+    fn rx_error(&mut self, now: Instant, why: RxError) {
+        if self.observes(Topic::Event) {
+            self.note(now, EndpointNote::RxError(why));
+        }
+    }
 }

@@ -26,6 +26,54 @@ mod adding_a_controller {}
 #[doc = include_str!("../../../docs/adding-a-metric.md")]
 mod adding_a_metric {}
 
+/// Defines a trait, and implements it for an enum whose variants hold implementations: `dispatch` is a macro
+/// that evaluates an expression with what any variant holds. Receivers are written in full, since a macro
+/// cannot make `self`.
+macro_rules! dispatched {
+    (
+        $(#[$about:meta])*
+        pub trait $trait:ident for $enum:ident by $dispatch:ident {$(
+            $(#[doc = $doc:literal])*
+            $(#[inline $($hint:tt)?])?
+            fn $name:ident $(<$probe:ident: $bound:ident>)? (
+                $of:ident: $own:ty $(, $argument:ident: $type:ty)* $(,)?
+            ) $(-> $result:ty)?;
+        )*}
+        provided {$(
+            $(#[doc = $doc2:literal])*
+            $(#[inline $($hint2:tt)?])?
+            fn $name2:ident (
+                $of2:ident: $own2:ty $(, $argument2:ident: $type2:ty)* $(,)?
+            ) $(-> $result2:ty)? $body:block
+        )*}
+    ) => {
+        $(#[$about])*
+        #[allow(clippy::needless_arbitrary_self_type, reason = "a macro cannot make `self`")]
+        pub trait $trait {
+            $($(#[doc = $doc])* fn $name $(<$probe: $bound>)? (
+                $of: $own $(, $argument: $type)*
+            ) $(-> $result)?;)*
+            $(
+                $(#[doc = $doc2])*
+                #[allow(unused_variables, reason = "a default may ignore its arguments")]
+                fn $name2($of2: $own2 $(, $argument2: $type2)*) $(-> $result2)? $body
+            )*
+        }
+
+        #[allow(clippy::needless_arbitrary_self_type, reason = "a macro cannot make `self`")]
+        impl $trait for $enum {
+            $($(#[inline $($hint)?])? fn $name $(<$probe: $bound>)? (
+                $of: $own $(, $argument: $type)*
+            ) $(-> $result)? {
+                $dispatch!($of, held => held.$name($($argument),*))
+            })*
+            $($(#[inline $($hint2)?])? fn $name2($of2: $own2 $(, $argument2: $type2)*) $(-> $result2)? {
+                $dispatch!($of2, held => held.$name2($($argument2),*))
+            })*
+        }
+    };
+}
+
 pub mod body;
 pub mod congestion;
 pub mod dccp;

@@ -49,6 +49,14 @@ impl IpVersion {
             Self::V6 => 40,
         }
     }
+    /// Smallest MTU of any link (RFC 791 §3.2, RFC 8200 §5): a router that reports less is not believed.
+    #[must_use]
+    pub const fn least_mtu(self) -> u32 {
+        match self {
+            Self::V4 => 68,
+            Self::V6 => 1280,
+        }
+    }
 }
 
 /// Whether a packet's payload arrived as it was sent (for partial checksums).

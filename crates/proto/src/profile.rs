@@ -17,12 +17,54 @@ pub enum Profile {
     Linux,
 }
 
-/// Replaces a profile's values of these parameters by those that a configuration gives.
-macro_rules! given {
-    ($config:expr, $all:ident: $($name:ident)*) => {
-        $(if let Some(value) = $config.$name {
-            $all.$name = value;
-        })*
+/// Defines the parameters that a scenario may give, and the values that all of them resolve to. A parameter
+/// with a value has the same name and type in both, and that value by the RFCs; one with an arrow is resolved
+/// by hand.
+macro_rules! parameters {
+    (
+        $(#[$about:meta])*
+        pub struct Config {$(
+            $(#[$doc:meta])*
+            $given:ident $(-> $own:ty)? $(: $shared:ty = $rfc:expr)?,
+        )*}
+        $(#[$about_all:meta])*
+        pub struct Parameters {$(
+            $(#[$doc_all:meta])*
+            $name:ident: $type:ty = $value:expr,
+        )*}
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Config {$(
+            $(#[$doc])*
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub $given: Option<$($own)? $($shared)?>,
+        )*}
+
+        $(#[$about_all])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Parameters {
+            $($(
+                #[doc = concat!("[`Config::", stringify!($given), "`], or the profile's value.")]
+                pub $given: $shared,
+            )?)*
+            $($(#[$doc_all])* pub $name: $type,)*
+        }
+
+        impl Parameters {
+            /// The values of the RFCs.
+            const RFC: Self = Self { $($($given: $rfc,)?)* $($name: $value,)* };
+
+            /// These values, unless a configuration gives others.
+            fn replaced_by(mut self, config: &Config) -> Self {
+                $($(
+                    let given: Option<$shared> = config.$given;
+                    self.$given = given.unwrap_or(self.$given);
+                )?)*
+                self
+            }
+        }
     };
 }
-pub(crate) use given;
+pub(crate) use parameters;

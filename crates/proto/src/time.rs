@@ -153,6 +153,12 @@ impl fmt::Debug for Duration {
         fmt::Display::fmt(self, f)
     }
 }
+
+/// Clears a deadline if it was reached; returns whether it was.
+pub(crate) fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
+    deadline.take_if(|at| *at <= now).is_some()
+}
+
 /// The earlier of two deadlines, if there is any.
 #[inline]
 #[must_use]

@@ -13,6 +13,29 @@ macro_rules! defaults {
     };
 }
 
+/// Defines a table of a scenario whose keys are all optional, with their defaults.
+macro_rules! config {
+    ($(#[$about:meta])* pub struct $config:ident {$(
+        $(#[$doc:meta])*
+        $name:ident: $type:ty = $value:expr,
+    )*}) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $config {$(
+            $(#[$doc])*
+            pub $name: $type,
+        )*}
+
+        impl Default for $config {
+            fn default() -> Self {
+                Self { $($name: $value,)* }
+            }
+        }
+    };
+}
+pub(crate) use config;
+
 /// An invalid value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {

@@ -30,7 +30,8 @@ impl Library for Av {
             Role::Decodes => "Decoder",
         };
         Python::attach(|py| {
-            let made = py.import(MODULE).and_then(|it| it.getattr(class)?.call1((codec.name(),)));
+            let made =
+                py.import(MODULE).and_then(|it| it.getattr(class)?.call1((codec.spec().name,)));
             let made = made.map_err(|error| error.to_string())?;
             Ok(Box::new(AvCoder(made.unbind())) as Box<dyn Coder>)
         })

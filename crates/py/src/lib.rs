@@ -35,57 +35,39 @@ pyo3::create_exception!(
 
 /// The compiled part of talkspurt.
 #[pymodule]
-fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    av::register();
-    module.add("ScenarioError", plan::scenario_error(py)?)?;
-    let run_error = py.get_type::<RunError>();
-    // Of those that Python raises.
-    run_error.setattr("kind", py.None())?;
-    module.add("RunError", run_error)?;
-    module.add_class::<plan::Plan>()?;
-    module.add_class::<plan::ColumnMeanings>()?;
-    module.add_class::<run::Job>()?;
+mod _core {
+    use super::{RunError, av, plan};
     #[cfg(target_os = "linux")]
-    {
-        module.add_class::<emulation::Emulation>()?;
-        module.add_function(wrap_pyfunction!(emulation::flow_end, module)?)?;
-        module.add_function(wrap_pyfunction!(emulation::nodes, module)?)?;
-        module.add_function(wrap_pyfunction!(emulation::way, module)?)?;
+    #[pymodule_export]
+    use super::{
+        call::{CallDevices, CallSockets, CallVoice, CallWatch, call_codecs},
+        emulation::{Emulation, flow_end, nodes, way},
+        measure::{Server, Session, Watched},
+        measure::{answer_call, check_flows, check_transport, rate_bps, serve},
+        options::{check_address, check_length},
+    };
+    #[pymodule_export]
+    use super::{
+        answer::{answer, answer_metrics},
+        capture::capture,
+        opinion::{opinion, quality},
+        outcome::{Outcome, metrics, types},
+        plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
+        run::Job,
+        version,
+    };
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let py = module.py();
+        av::register();
+        module.add("ScenarioError", plan::scenario_error(py)?)?;
+        let run_error = py.get_type::<RunError>();
+        // Of those that Python raises.
+        run_error.setattr("kind", py.None())?;
+        module.add("RunError", run_error)
     }
-    module.add_class::<outcome::Outcome>()?;
-    module.add_function(wrap_pyfunction!(plan::load, module)?)?;
-    module.add_function(wrap_pyfunction!(outcome::metrics, module)?)?;
-    module.add_function(wrap_pyfunction!(outcome::types, module)?)?;
-    module.add_function(wrap_pyfunction!(plan::schema, module)?)?;
-    module.add_function(wrap_pyfunction!(plan::recording_seconds, module)?)?;
-    module.add_function(wrap_pyfunction!(plan::values, module)?)?;
-    module.add_function(wrap_pyfunction!(plan::lines, module)?)?;
-    module.add_function(wrap_pyfunction!(opinion::opinion, module)?)?;
-    module.add_function(wrap_pyfunction!(opinion::quality, module)?)?;
-    module.add_function(wrap_pyfunction!(answer::answer, module)?)?;
-    module.add_function(wrap_pyfunction!(answer::answer_metrics, module)?)?;
-    module.add_function(wrap_pyfunction!(capture::capture, module)?)?;
-    module.add_function(wrap_pyfunction!(version, module)?)?;
-    #[cfg(target_os = "linux")]
-    {
-        module.add_class::<measure::Server>()?;
-        module.add_class::<measure::Session>()?;
-        module.add_class::<measure::Watched>()?;
-        module.add_class::<call::CallVoice>()?;
-        module.add_class::<call::CallDevices>()?;
-        module.add_class::<call::CallSockets>()?;
-        module.add_class::<call::CallWatch>()?;
-        module.add_function(wrap_pyfunction!(call::call_codecs, module)?)?;
-        module.add_function(wrap_pyfunction!(options::check_address, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::check_flows, module)?)?;
-        module.add_function(wrap_pyfunction!(options::check_length, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::check_transport, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::rate_bps, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
-        module.add_function(wrap_pyfunction!(measure::answer_call, module)?)?;
-    }
-    Ok(())
 }
 
 /// The version of the compiled part.

@@ -88,7 +88,7 @@ impl Law {
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     waiting: VecDeque<(Instant, Packet)>,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// When the delay will have exceeded the target for an interval; `None` while it is below.
     first_above: Option<Instant>,
     dropping: bool,
@@ -111,10 +111,6 @@ impl Lane {
 
     pub(super) fn packets(&self) -> u32 {
         self.waiting.len() as u32
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Drops per second under the control law.
@@ -220,6 +216,6 @@ impl Discipline for Codel {
         self.lane.packets()
     }
     fn bytes(&self) -> u64 {
-        self.lane.bytes()
+        self.lane.bytes
     }
 }

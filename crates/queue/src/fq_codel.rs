@@ -108,7 +108,7 @@ impl FqCodel {
     /// RFC 8290 §4.1: drops half the packets of the queue with most bytes, from its head. False if `newcomer`
     /// was one of them.
     fn shorten<P: Probe>(&mut self, newcomer: &Packet, hop: &mut Hop<'_, P>) -> bool {
-        let longest = self.flows.iter_mut().max_by_key(|flow| flow.lane.bytes());
+        let longest = self.flows.iter_mut().max_by_key(|flow| flow.lane.bytes);
         let Some(Flow { lane, .. }) = longest else { return true };
         let mut kept = true;
         for _ in 0..(lane.packets() / 2).clamp(1, MAX_AT_ONCE) {
@@ -149,10 +149,10 @@ impl Discipline for FqCodel {
                 self.old.push_back(index);
                 continue;
             }
-            let before = (flow.lane.packets(), flow.lane.bytes());
+            let before = (flow.lane.packets(), flow.lane.bytes);
             let head = flow.lane.dequeue(&self.law, hop);
             self.packets -= before.0 - flow.lane.packets();
-            self.bytes -= before.1 - flow.lane.bytes();
+            self.bytes -= before.1 - flow.lane.bytes;
             if let Some(packet) = head {
                 flow.credits -= i64::from(packet.ip_bytes);
                 return Served::Packet(packet);

@@ -4,8 +4,7 @@
 use talkspurt_proto::body::Layers;
 use talkspurt_proto::time::Duration;
 
-use crate::cohort::Cohort;
-use crate::frame_state::FrameState;
+use crate::frame_state::{Cohort, FrameState};
 use crate::jitter::Jitter;
 use crate::layout::Direction;
 use crate::pending::Pending;

@@ -112,7 +112,7 @@ impl Excerpt {
 
     /// Whether it has begun and holds so many packets.
     fn holds(&self, now: Instant, packets: usize) -> bool {
-        self.begun && now > self.from && self.gone.len() + self.in_flight.count() >= packets
+        self.begun && now > self.from && self.gone.len() + self.in_flight.count >= packets
     }
 
     /// The kept packets, once everything before `now` has been reported.

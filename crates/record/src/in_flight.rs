@@ -11,7 +11,8 @@ use talkspurt_proto::packet::Packet;
 #[derive(Debug)]
 pub(crate) struct InFlight<T> {
     places: Vec<Option<(Identity, T)>>,
-    count: usize,
+    /// The number of packets with state.
+    pub(crate) count: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +60,6 @@ impl<T> InFlight<T> {
         Some(known)
     }
 
-    /// The number of packets with state.
-    pub(crate) const fn count(&self) -> usize {
-        self.count
-    }
-
     /// All states.
     pub(crate) fn into_all(self) -> impl Iterator<Item = T> {
         self.places.into_iter().flatten().map(|(_, known)| known)
@@ -88,10 +84,10 @@ mod tests {
         assert_eq!(known.get_mut(&label(3, 1)), None);
         assert_eq!(known.take(&label(3, 1)), None);
         assert_eq!(known.get_mut(&label(3, 2)), Some(&mut "second"));
-        assert_eq!(known.count(), 1);
+        assert_eq!(known.count, 1);
         known.keep(&label(0, 9), "third");
         assert_eq!(known.take(&label(3, 2)), Some("second"));
-        assert_eq!(known.count(), 1);
+        assert_eq!(known.count, 1);
         assert_eq!(known.take(&label(3, 2)), None);
         assert_eq!(known.into_all().collect::<Vec<_>>(), ["third"]);
     }

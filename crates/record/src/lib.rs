@@ -13,7 +13,6 @@
 //! depends on protocols (`proto`), but not on scenarios or worlds.
 
 mod account;
-mod cohort;
 mod columns;
 mod digest;
 mod excerpt;

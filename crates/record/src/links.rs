@@ -12,7 +12,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use crate::columns::{Columns, summary};
 use crate::layout::{Layout, LinkInfo};
 use crate::sojourn::{Bin, Sojourns};
-use crate::spool::{Beyond, Spool};
+use crate::spool::{Beyond, Number, Spool, rows};
 
 /// Samples before they become tables.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Links {
     edge: Instant,
     at_edge: Vec<LinkCounters>,
     /// By link: its bins. `None` if only the summary is wanted.
-    rows: Option<Spool>,
+    rows: Option<Spool<Row>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,48 +38,15 @@ struct Row {
     control: Control,
 }
 
-/// Numbers of a [`Row`] in a [`Spool`].
-const WORDS: usize = 10;
 /// Bins of all links in memory: 4 MB.
-const HELD: usize = 1 << 19;
+const HELD: usize = (1 << 22) / size_of::<Row>();
 
-impl Row {
-    fn words(&self) -> [u64; WORDS] {
-        let Self { at, span, control } = self;
-        // The state of a queue is a number.
-        let maybe = |value: Option<f64>| value.unwrap_or(f64::NAN).to_bits();
-        [
-            at.as_nanos(),
-            span.utilisation.to_bits(),
-            span.queue_packets.to_bits(),
-            span.queue_bytes.to_bits(),
-            span.drops,
-            span.marks,
-            maybe(control.average_packets),
-            maybe(control.drop_probability),
-            maybe(control.drops_per_second),
-            maybe(control.tokens_bytes),
-        ]
-    }
-
-    fn of(words: &[u64; WORDS]) -> Self {
-        let maybe = |word: u64| Some(f64::from_bits(word)).filter(|value| !value.is_nan());
-        let [at, utilisation, packets, bytes, drops, marks, average, probability, rate, tokens] =
-            *words;
-        let span = Span {
-            utilisation: f64::from_bits(utilisation),
-            queue_packets: f64::from_bits(packets),
-            queue_bytes: f64::from_bits(bytes),
-            drops,
-            marks,
-        };
-        let control = Control {
-            average_packets: maybe(average),
-            drop_probability: maybe(probability),
-            drops_per_second: maybe(rate),
-            tokens_bytes: maybe(tokens),
-        };
-        Self { at: Instant::from_nanos(at), span, control }
+rows! {
+    Row { at: Instant, span: Span, control: Control }
+    Span { utilisation: f64, queue_packets: f64, queue_bytes: f64, drops: u64, marks: u64 }
+    Control {
+        average_packets: Option<f64>, drop_probability: Option<f64>,
+        drops_per_second: Option<f64>, tokens_bytes: Option<f64>,
     }
 }
 
@@ -157,7 +124,7 @@ impl Links {
         let length = now - self.edge;
         for (link, (before, after)) in self.at_edge.iter().zip(links).enumerate() {
             if let Some(span) = Span::between(before, after, length) {
-                rows.extend(link, &Row { at: now, span, control: after.control }.words());
+                rows.push(link, Row { at: now, span, control: after.control });
             }
         }
         self.edge = now;
@@ -166,25 +133,21 @@ impl Links {
     }
 
     pub(crate) fn summaries(&self, layout: &Layout) -> Vec<LinkSummary> {
-        let named = |info: &LinkInfo| LinkSummary {
-            name: info.name.clone(),
-            rate_bps: info.rate_bps,
-            ..LinkSummary::default()
-        };
         let summary = |(index, info): (usize, &LinkInfo)| {
-            self.summary(index, layout.window(), info).unwrap_or_else(|| named(info))
+            let (name, rate_bps) = (info.name.clone(), info.rate_bps);
+            let named = LinkSummary { name, rate_bps, ..LinkSummary::default() };
+            self.summary(index, layout.window(), &named).unwrap_or(named)
         };
         layout.links.iter().enumerate().map(summary).collect()
     }
 
-    fn summary(&self, index: usize, window: Duration, info: &LinkInfo) -> Option<LinkSummary> {
+    /// That of a measured window; the times in the queue are known when the run is over.
+    fn summary(&self, index: usize, window: Duration, named: &LinkSummary) -> Option<LinkSummary> {
         let before = self.at_from.as_ref()?.get(index)?;
         let after = self.at_to.as_ref()?.get(index)?;
         let span = Span::between(before, after, window)?;
         let dropped = |why| Some(dropped(before, after, why));
         Some(LinkSummary {
-            name: info.name.clone(),
-            rate_bps: info.rate_bps,
             utilisation: Some(span.utilisation),
             sent_packets: Some(after.sent_packets - before.sent_packets),
             sent_bytes: Some(after.sent_bytes - before.sent_bytes),
@@ -201,19 +164,14 @@ impl Links {
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
-            // Known when the run is over.
-            sojourn_mean_s: None,
-            sojourn_p50_s: None,
-            sojourn_p95_s: None,
-            sojourn_p99_s: None,
-            sojourn_max_s: None,
+            ..named.clone()
         })
     }
 
     /// Rows of the `link_series` table.
     pub(crate) fn series_rows(&self) -> usize {
         let links = 0..self.at_edge.len();
-        self.rows.as_ref().map_or(0, |rows| links.map(|link| rows.len(link) / WORDS).sum())
+        self.rows.as_ref().map_or(0, |rows| links.map(|link| rows.len(link)).sum())
     }
 
     /// A part of the `link_series` table: link by link, each in order of time. The queue is its mean length
@@ -232,18 +190,11 @@ impl Links {
         let links =
             self.rows.iter().flat_map(|spool| (0..layout.links.len()).map(move |k| (k, spool)));
         for (link, spool) in links {
-            let end = begin + spool.len(link) / WORDS;
+            let end = begin + spool.len(link);
             let inside = part.start.clamp(begin, end)..part.end.clamp(begin, end);
-            let mut words = Vec::with_capacity(inside.len() * WORDS);
-            spool.read(
-                link,
-                (inside.start - begin) * WORDS,
-                (inside.end - begin) * WORDS,
-                |more| {
-                    words.extend_from_slice(more);
-                },
-            )?;
-            rows.extend(words.as_chunks().0.iter().map(|words| (link, Row::of(words))));
+            spool.read(link, inside.start - begin, inside.end - begin, |more| {
+                rows.extend(more.iter().map(|row| (link, *row)));
+            })?;
             begin = end;
         }
         let spans = || rows.iter().map(|(_, row)| row.span);

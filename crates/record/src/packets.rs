@@ -408,7 +408,7 @@ mod tests {
         (3..5).for_each(|number| assert!(enqueue(&mut rows, number).is_some()));
         assert!(rows.spare.is_none());
         (2..4).for_each(|number| rows.arrived(ms(1), 0, &label(number)));
-        assert_eq!(rows.in_flight.count(), 1);
+        assert_eq!(rows.in_flight.count, 1);
         let second = rows.finished().expect("full and settled");
         assert_eq!((second.numbers, second.dequeued.len()), (vec![2, 3], 2));
         assert_eq!(rows.groups.len(), 1);

@@ -314,7 +314,7 @@ impl Recorder {
     fn other(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         match (place, note) {
             (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
-            (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
+            (Place::Peer(peer), Note::Encoding(rung)) => self.list(now, peer, encoding_name(*rung)),
             (Place::Peer(peer), Note::Paused { index, length }) => {
                 let log = self.logs.get_mut(peer as usize ^ 1);
                 if let Some(log) = log.filter(|log| log.kept) {
@@ -332,10 +332,6 @@ impl Recorder {
             _ => {}
         }
         self.take(now, place, note);
-    }
-
-    fn encoding(&mut self, at: Instant, peer: u32, rung: u8) {
-        self.list(at, peer, encoding_name(rung));
     }
 
     fn list(&mut self, at: Instant, peer: u32, event: Option<&'static str>) {

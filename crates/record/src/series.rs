@@ -15,7 +15,7 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Columns;
 use crate::layout::Layout;
-use crate::spool::{Beyond, Spool};
+use crate::spool::{Beyond, Number, Spool, rows};
 use crate::stats::{Fact, What};
 
 /// Bins of every direction that has a source.
@@ -39,7 +39,7 @@ pub(crate) struct Series {
     /// Open bins, each of them by direction.
     open: Vec<Bin>,
     /// By direction.
-    closed: Spool,
+    closed: Spool<Bin>,
     /// By peer: the bins in which the rung of the ladder changed, and the new rung.
     rungs: Vec<Vec<(usize, u8)>>,
 }
@@ -47,9 +47,7 @@ pub(crate) struct Series {
 /// More than there are open bins, and no overflow where it is added to their number.
 const NOWHERE: u32 = u32::MAX / 2;
 /// Bins of all directions in memory: 4 MB.
-const HELD: usize = 1 << 19;
-/// Numbers of a [`Bin`] in a [`Spool`].
-const WORDS: usize = 9;
+const HELD: usize = (1 << 22) / size_of::<Bin>();
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
@@ -67,40 +65,11 @@ struct Bin {
     delay_max: u64,
 }
 
-impl Bin {
-    fn words(&self) -> [u64; WORDS] {
-        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        [
-            pair(self.generated, self.discarded),
-            pair(self.sent, self.received),
-            pair(self.lost, self.late),
-            self.generated_bytes,
-            self.sent_bytes,
-            self.received_bytes,
-            self.delivered_bytes,
-            self.delay_sum,
-            self.delay_max,
-        ]
-    }
-
-    fn of(words: &[u64; WORDS]) -> Self {
-        let [units, packets, bad, rest @ ..] = *words;
-        let [generated_bytes, sent_bytes, received_bytes, delivered_bytes, delay_sum, delay_max] =
-            rest;
-        Self {
-            generated: units as u32,
-            discarded: (units >> 32) as u32,
-            sent: packets as u32,
-            received: (packets >> 32) as u32,
-            lost: bad as u32,
-            late: (bad >> 32) as u32,
-            generated_bytes,
-            sent_bytes,
-            received_bytes,
-            delivered_bytes,
-            delay_sum,
-            delay_max,
-        }
+rows! {
+    Bin {
+        generated: u32, discarded: u32, sent: u32, received: u32, lost: u32, late: u32,
+        generated_bytes: u64, sent_bytes: u64, received_bytes: u64, delivered_bytes: u64,
+        delay_sum: u64, delay_max: u64,
     }
 }
 
@@ -220,7 +189,7 @@ impl Series {
             let row = rows.next();
             for place in 0..self.directions {
                 let bin = row.map_or(&empty, |row| &row[place]);
-                self.closed.extend(place, &bin.words());
+                self.closed.push(place, *bin);
             }
         }
         let closed = (bins * self.directions).min(self.open.len());
@@ -256,17 +225,14 @@ impl Series {
         let count = self.count;
         let directions: Vec<_> = layout.directions().collect();
         let names: Vec<String> = directions.iter().map(|direction| direction.name()).collect();
-        let mut words = Vec::with_capacity(part.len() * WORDS);
+        let mut bins = Vec::with_capacity(part.len());
         for (position, place) in self.shown.iter().enumerate() {
-            let bin = |row: usize| row.saturating_sub(position * count).min(count) * WORDS;
+            let bin = |row: usize| row.saturating_sub(position * count).min(count);
             let (from, to) = (bin(part.start), bin(part.end));
             if from < to {
-                self.closed
-                    .read(*place as usize, from, to, |more| words.extend_from_slice(more))?;
+                self.closed.read(*place as usize, from, to, |more| bins.extend_from_slice(more))?;
             }
         }
-        let bins: Vec<Bin> = words.as_chunks().0.iter().map(Bin::of).collect();
-        drop(words);
         let bins = || bins.iter();
         let rows = || part.clone().map(|row| (row / count, row % count));
         let end = |index: usize| layout.bin_end(index);

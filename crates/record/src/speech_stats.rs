@@ -3,8 +3,7 @@
 
 use talkspurt_proto::time::Duration;
 
-use crate::cohort::Cohort;
-use crate::frame_state::FrameState;
+use crate::frame_state::{Cohort, FrameState};
 use crate::voice::Voice;
 
 /// The frames of a window, processed in order.

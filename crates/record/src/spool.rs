@@ -1,5 +1,5 @@
-//! Numbers of many keys in the order of each key: in memory up to a limit, then in a temporary file, so that
-//! memory does not grow with the length of a run.
+//! Numbers, or rows of them, of many keys in the order of each key: in memory up to a limit, then in a
+//! temporary file, so that memory does not grow with the length of a run.
 //!
 //! The file has no name, so that it disappears with the process. Where none can be created or written, the
 //! numbers stay in memory.
@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+
+use talkspurt_proto::time::Instant;
 
 /// Where a [`Spool`] continues when its memory is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,29 +23,71 @@ pub(crate) enum Beyond {
 
 /// What a [`Spool`] can hold.
 pub(crate) trait Number: Copy {
+    /// Its length in a file.
+    const BYTES: usize;
     /// Appends it, least significant byte first.
     fn write(self, bytes: &mut Vec<u8>);
-    /// The numbers in these bytes.
-    fn read(bytes: &[u8]) -> impl Iterator<Item = Self>;
+    /// Takes it from the front of these bytes.
+    fn read(bytes: &mut &[u8]) -> Self;
 }
 
 macro_rules! numbers {
     ($($type:ty)*) => {
         $(impl Number for $type {
+            const BYTES: usize = size_of::<Self>();
             fn write(self, bytes: &mut Vec<u8>) {
                 bytes.extend(self.to_le_bytes());
             }
-            fn read(bytes: &[u8]) -> impl Iterator<Item = Self> {
-                bytes.as_chunks().0.iter().map(|bytes| Self::from_le_bytes(*bytes))
+            fn read(bytes: &mut &[u8]) -> Self {
+                let (own, rest) = bytes.split_first_chunk().expect("whole numbers");
+                *bytes = rest;
+                Self::from_le_bytes(*own)
             }
         })*
     };
 }
-numbers!(u32 u64);
+numbers!(u32 u64 f64);
+
+/// NaN is no value.
+impl Number for Option<f64> {
+    const BYTES: usize = f64::BYTES;
+    fn write(self, bytes: &mut Vec<u8>) {
+        self.unwrap_or(f64::NAN).write(bytes);
+    }
+    fn read(bytes: &mut &[u8]) -> Self {
+        Some(f64::read(bytes)).filter(|value| !value.is_nan())
+    }
+}
+
+impl Number for Instant {
+    const BYTES: usize = u64::BYTES;
+    fn write(self, bytes: &mut Vec<u8>) {
+        self.as_nanos().write(bytes);
+    }
+    fn read(bytes: &mut &[u8]) -> Self {
+        Self::from_nanos(u64::read(bytes))
+    }
+}
+
+/// Rows of numbers.
+macro_rules! rows {
+    ($($row:ty { $($field:ident: $kind:ty),* $(,)? })*) => {
+        $(impl Number for $row {
+            const BYTES: usize = 0 $(+ <$kind>::BYTES)*;
+            fn write(self, bytes: &mut Vec<u8>) {
+                $(self.$field.write(bytes);)*
+            }
+            fn read(bytes: &mut &[u8]) -> Self {
+                Self { $($field: Number::read(bytes)),* }
+            }
+        })*
+    };
+}
+pub(crate) use rows;
 
 /// Rows of numbers by key.
 #[derive(Debug)]
-pub(crate) struct Spool<T = u64> {
+pub(crate) struct Spool<T> {
     /// Numbers in memory: the last ones of each key.
     held: Vec<Vec<T>>,
     count: usize,
@@ -67,8 +111,6 @@ struct Block {
 const PIECE: usize = 1 << 13;
 
 impl<T: Number> Spool<T> {
-    const BYTES: usize = size_of::<T>();
-
     /// Nothing of `keys` keys. About `limit` numbers are held in memory.
     pub(crate) fn new(keys: usize, limit: usize, beyond: Beyond) -> Self {
         Self {
@@ -86,19 +128,7 @@ impl<T: Number> Spool<T> {
     #[inline]
     pub(crate) fn push(&mut self, key: usize, number: T) {
         self.held[key].push(number);
-        self.grown(1);
-    }
-
-    /// Adds numbers.
-    #[inline]
-    pub(crate) fn extend(&mut self, key: usize, numbers: &[T]) {
-        self.held[key].extend_from_slice(numbers);
-        self.grown(numbers.len());
-    }
-
-    #[inline]
-    fn grown(&mut self, more: usize) {
-        self.count += more;
+        self.count += 1;
         if self.count >= self.limit && self.beyond != Beyond::Memory {
             self.spill();
         }
@@ -120,10 +150,10 @@ impl<T: Number> Spool<T> {
                 Beyond::Memory | Beyond::Temporary => tempfile::tempfile()?,
             }),
         };
-        let mut bytes = Vec::with_capacity((PIECE + 1) * Self::BYTES);
+        let mut bytes = Vec::with_capacity((PIECE + 1) * T::BYTES);
         for numbers in self.held.iter().flat_map(|held| held.chunks(PIECE)) {
             numbers.iter().for_each(|number| number.write(&mut bytes));
-            if bytes.len() >= PIECE * Self::BYTES {
+            if bytes.len() >= PIECE * T::BYTES {
                 file.write_all(&bytes)?;
                 bytes.clear();
             }
@@ -133,7 +163,7 @@ impl<T: Number> Spool<T> {
         for (held, blocks) in self.held.iter_mut().zip(&mut self.blocks) {
             if !held.is_empty() {
                 blocks.push(Block { offset: self.written, count: held.len() });
-                self.written += (held.len() * Self::BYTES) as u64;
+                self.written += (held.len() * T::BYTES) as u64;
                 held.clear();
             }
         }
@@ -171,11 +201,12 @@ impl<T: Number> Spool<T> {
             while next < last {
                 let count = (last - next).min(PIECE);
                 let mut file = self.file.as_ref().expect("a block is in a file");
-                file.seek(SeekFrom::Start(block.offset + ((next - begin) * Self::BYTES) as u64))?;
-                bytes.resize(count * Self::BYTES, 0);
+                file.seek(SeekFrom::Start(block.offset + ((next - begin) * T::BYTES) as u64))?;
+                bytes.resize(count * T::BYTES, 0);
                 file.read_exact(&mut bytes)?;
                 numbers.clear();
-                numbers.extend(T::read(&bytes));
+                let mut rest = &bytes[..];
+                numbers.extend((0..count).map(|_| T::read(&mut rest)));
                 take(&numbers);
                 next += count;
             }
@@ -214,10 +245,7 @@ mod tests {
             let mut spool = Spool::new(3, limit, Beyond::Temporary);
             for (key, numbers) in &rows {
                 plain[*key].extend_from_slice(numbers);
-                match numbers[..] {
-                    [one] => spool.push(*key, one),
-                    _ => spool.extend(*key, numbers),
-                }
+                numbers.iter().for_each(|number| spool.push(*key, *number));
                 prop_assert!(spool.count < limit);
             }
             for (key, numbers) in plain.iter().enumerate() {

@@ -182,11 +182,11 @@ impl Stats {
                 (peer, inside, What::Generated { captured: *captured, bytes: *bytes })
             }
             (Place::Peer(peer), Note::HandedOver { index }) => {
-                let inside = self.handed_over(peer, *index)?;
+                let inside = self.left_queue(peer, *index, FrameState::HandedOver)?;
                 (peer, inside, What::HandedOver { index: *index })
             }
             (Place::Peer(peer), Note::Discarded { index }) => {
-                (peer, self.discarded(peer, *index)?, What::Discarded)
+                (peer, self.left_queue(peer, *index, FrameState::Discarded)?, What::Discarded)
             }
             (Place::Peer(peer), Note::Sent { packet, body }) => {
                 return self.sent(peer, packet, data_layers(body), matches!(body, Body::Tcp(_)));
@@ -255,11 +255,15 @@ impl Stats {
                 return None;
             }
             (Place::Peer(peer), Note::Encoding(rung)) => {
-                self.encoding(peer, *rung)?;
+                self.account(peer)?.voice.as_mut()?.encoding(*rung);
                 (peer, false, What::Encoding { rung: *rung })
             }
             (Place::Peer(peer), Note::RxError(why)) => {
-                self.rejected(now, peer, *why);
+                if self.window.holds(now) {
+                    let rejected = self.rejected.get_mut(peer as usize)?;
+                    rejected.packets += 1;
+                    rejected.damaged += u32::from(*why == RxError::Checksum);
+                }
                 return None;
             }
             (Place::Peer(peer), Note::Stack(StackNote::Messages(messages))) => {
@@ -289,20 +293,6 @@ impl Stats {
             lost: own.lost + other.lost,
             open: own.open,
         });
-    }
-
-    fn rejected(&mut self, now: Instant, peer: u32, why: RxError) {
-        let inside = self.window.holds(now);
-        if let Some(rejected) = self.rejected.get_mut(peer as usize).filter(|_| inside) {
-            rejected.packets += 1;
-            rejected.damaged += u32::from(why == RxError::Checksum);
-        }
-    }
-
-    /// From now on, a peer's frames are in another rung of its ladder.
-    fn encoding(&mut self, peer: u32, rung: u8) -> Option<()> {
-        self.account(peer)?.voice.as_mut()?.encoding(rung);
-        Some(())
     }
 
     /// Notes of this peer will come soon.
@@ -460,14 +450,6 @@ impl Stats {
         true
     }
 
-    fn handed_over(&mut self, peer: u32, index: u32) -> Option<bool> {
-        self.left_queue(peer, index, FrameState::HandedOver)
-    }
-
-    fn discarded(&mut self, peer: u32, index: u32) -> Option<bool> {
-        self.left_queue(peer, index, FrameState::Discarded)
-    }
-
     #[inline(always)]
     fn left_queue(&mut self, peer: u32, index: u32, fate: FrameState) -> Option<bool> {
         let account = self.account(peer)?;
@@ -568,7 +550,7 @@ impl Stats {
     pub(crate) fn into_videos(self) -> Vec<(usize, Vec<video::Frame>)> {
         let accounts = self.accounts.into_iter().enumerate();
         let videos = accounts.filter_map(|(peer, account)| Some((peer, *account?.video?)));
-        videos.map(|(peer, video)| (peer, video.into_frames())).collect()
+        videos.map(|(peer, video)| (peer, video.frames)).collect()
     }
 
     /// The rung in which each frame of a peer was sent; empty if it never changed.

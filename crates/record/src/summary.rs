@@ -434,10 +434,6 @@ impl MessageAccount {
             _ => Ok(rest),
         }
     }
-
-    fn conservation(&self) -> Result<(), String> {
-        self.in_flight().map(|_| ())
-    }
 }
 
 /// Columns of the `flows` table that the E-model computes.
@@ -493,7 +489,7 @@ impl FlowSummary {
             ));
         }
         if let Some(messages) = &self.messages {
-            messages.conservation().map_err(|why| format!("{}: {why}", self.name))?;
+            messages.in_flight().map_err(|why| format!("{}: {why}", self.name))?;
         }
         if self.unaccounted_notes > 0 {
             return Err(format!(

@@ -14,7 +14,7 @@ use crate::layout::Layout;
 #[derive(Clone, Debug)]
 pub(crate) struct Video {
     deadline: Duration,
-    frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame>,
     /// By packet, whether it was delivered.
     delivered: Vec<bool>,
 }
@@ -149,12 +149,6 @@ pub(crate) fn part(
             rows().map(|frame| frame.complete.map_or(Moment::NEVER, Moment::from)),
         )
         .finish()
-}
-
-impl Video {
-    pub(crate) fn into_frames(self) -> Vec<Frame> {
-        self.frames
-    }
 }
 
 #[cfg(test)]

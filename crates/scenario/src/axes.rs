@@ -2,16 +2,12 @@
 //! other and with the points of a design.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use serde_json::Value as Json;
-use talkspurt_proto::time::Duration;
-use talkspurt_proto::units::{Rate, Size};
 
-use crate::check;
+use crate::check::{self, quantity::Quantity};
 use crate::model::Scale;
-use crate::origin::Origin;
-use crate::path::Path;
+use crate::path::{Origin, Path};
 use crate::place::typed_fields;
 use crate::problem::Findings;
 use crate::schema::TAG;
@@ -65,16 +61,14 @@ impl Numbers {
             let values: Option<Vec<f64>> = values.iter().map(number).collect();
             Some(Self { unit, values: values? })
         };
+        let quantities = |kind: Quantity, unit, one: f64| {
+            all(unit, &|value| Some(kind.read(value.as_text()?).ok()? as f64 / one))
+        };
         all("1", &plain)
-            .or_else(|| all("s", &|value| quantity(value, Duration::as_secs_f64)))
-            .or_else(|| all("bit/s", &|value| quantity(value, |rate: Rate| rate.as_bps() as f64)))
-            .or_else(|| all("B", &|value| quantity(value, |size: Size| size.as_bytes() as f64)))
+            .or_else(|| quantities(Quantity::Duration, "s", 1e9))
+            .or_else(|| quantities(Quantity::Rate, "bit/s", 1.0))
+            .or_else(|| quantities(Quantity::Size, "B", 1.0))
     }
-}
-
-/// A quantity written as text, such as `"20ms"`.
-fn quantity<T: FromStr>(value: &Tree, number: impl Fn(T) -> f64) -> Option<f64> {
-    value.as_text()?.parse().ok().map(number)
 }
 
 /// An axis or a factor, with resolved paths.

@@ -9,15 +9,12 @@
 use serde_json::Value as Json;
 use talkspurt_proto::math;
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::Duration;
-use talkspurt_proto::units::{Rate, Size};
 
 use crate::axes::{Axis, MAX_AXES, Sampled, check_against, read_fields, read_one};
 use crate::check::quantity::Quantity;
 use crate::check::shape;
 use crate::model::{Scale, Scenario};
-use crate::origin::Origin;
-use crate::path::Path;
+use crate::path::{Origin, Path};
 use crate::problem::Findings;
 use crate::schema::TAG;
 use crate::tree::{Tree, Value};
@@ -211,15 +208,7 @@ impl Number {
     fn read(self, tree: &Tree) -> Option<f64> {
         let text = tree.as_text().unwrap_or("");
         match (self, &tree.value) {
-            (Self::Quantity(Quantity::Duration), _) => {
-                text.parse().ok().map(|it: Duration| it.as_nanos() as f64)
-            }
-            (Self::Quantity(Quantity::Rate), _) => {
-                text.parse().ok().map(|it: Rate| it.as_bps() as f64)
-            }
-            (Self::Quantity(Quantity::Size), _) => {
-                text.parse().ok().map(|it: Size| it.as_bytes() as f64)
-            }
+            (Self::Quantity(quantity), _) => quantity.read(text).ok().map(|it| it as f64),
             (_, Value::Integer(integer)) => Some(*integer as f64),
             (_, Value::Float(float)) => Some(*float),
             _ => None,
@@ -390,6 +379,9 @@ fn column(
 
 #[cfg(test)]
 mod tests {
+    use talkspurt_proto::time::Duration;
+    use talkspurt_proto::units::Rate;
+
     use super::*;
 
     fn range(number: Number, min: f64, max: f64, scale: Scale) -> Range {

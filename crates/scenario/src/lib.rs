@@ -20,7 +20,6 @@ mod load;
 pub mod model;
 pub mod network;
 mod orbit;
-mod origin;
 mod path;
 mod place;
 mod problem;

@@ -1,9 +1,22 @@
-//! The path of a field: the keys from the top of a scenario to it.
+//! The path of a field, the keys from the top of a scenario to it, and where its value comes from.
 //!
 //! Written with dots, and list elements in brackets: `flows.call.via[1]`. A plain number is also an element
 //! (`axes.0.values`), and `*` matches every name.
 
 use std::fmt;
+
+/// The location of a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Origin {
+    /// Line of the file, from 1.
+    pub(crate) line: Option<u32>,
+    /// The index of its `--set`.
+    pub(crate) set: Option<usize>,
+    /// The indices of its axis and of the axis value.
+    pub(crate) axis: Option<(usize, usize)>,
+    /// Whether it was sampled from a range of a design.
+    pub(crate) sampled: bool,
+}
 
 /// One word of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

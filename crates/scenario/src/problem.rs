@@ -8,8 +8,7 @@ use std::path::Path as FilePath;
 
 use talkspurt_proto::validate::ConfigError;
 
-use crate::origin::Origin;
-use crate::path::Path;
+use crate::path::{Origin, Path};
 
 /// One problem, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

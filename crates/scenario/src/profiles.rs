@@ -8,7 +8,7 @@ use talkspurt_app::transport;
 use talkspurt_proto::dccp::{self, ccid2};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate;
-use talkspurt_proto::rate::config::{FewIntervals, Kind, Parameters as Rate};
+use talkspurt_proto::rate::config::{FewIntervals, Kind};
 use talkspurt_proto::time::Duration;
 
 const PROFILES: [Profile; 3] = [Profile::Rfc, Profile::Ns2, Profile::Linux];
@@ -25,6 +25,19 @@ scenario takes precedence. What each means is in the [scenario reference](scenar
 
 ";
 
+/// Rows of values of `$p`, the parameters of a profile.
+macro_rules! rows {
+    ($of:expr, $p:ident; $($name:literal: $value:expr,)*) => {
+        vec![$(Row {
+            name: $name,
+            values: PROFILES.map(|profile| {
+                let $p = $of(profile);
+                $value.to_string()
+            }),
+        }),*]
+    };
+}
+
 /// The page as Markdown.
 pub(crate) fn page() -> String {
     let mut page = String::from(OPENING);
@@ -32,7 +45,7 @@ pub(crate) fn page() -> String {
         &mut page,
         "Frames that wait in the send queue",
         "`send_queue.packets`",
-        &[row("`packets`", |profile| transport::waiting_packets(profile).to_string())],
+        &rows!(|profile: Profile| profile, p; "`packets`": transport::waiting_packets(p),),
     );
     section(&mut page, "DCCP", "`kind = \"dccp\"` itself", &connection());
     section(&mut page, "CCID 2", "`transport.window` of `kind = \"dccp\"`", &window());
@@ -54,10 +67,6 @@ struct Row {
     values: [String; 3],
 }
 
-fn row(name: &'static str, value: impl Fn(Profile) -> String) -> Row {
-    Row { name, values: PROFILES.map(value) }
-}
-
 fn section(page: &mut String, title: &str, place: &str, rows: &[Row]) {
     let _ = write!(page, "## {title}\n\nParameters of {place}.\n\n");
     page.push_str("| parameter | `rfc` | `ns2` | `linux` |\n| --- | --- | --- | --- |\n");
@@ -68,128 +77,84 @@ fn section(page: &mut String, title: &str, place: &str, rows: &[Row]) {
 }
 
 fn connection() -> Vec<Row> {
-    let of = |value: fn(&dccp::Config) -> String| {
-        move |profile| value(&dccp::Config { profile, ..dccp::Config::new(dccp::Ccid::Two) })
-    };
-    vec![
-        row("`sequence_window`", of(|config| config.initial_window().to_string())),
-        row("`sequence_window_follows`", of(|config| config.window_follows().to_string())),
-        row("`ecn`", of(|config| config.uses_ecn().to_string())),
-        row(
-            "*negotiations of Ack Ratio wait for a packet*",
-            of(|config| config.ack_ratio_waits().to_string()),
-        ),
-    ]
+    let of = |profile| dccp::Config { profile, ..dccp::Config::new(dccp::Ccid::Two) };
+    rows! { of, config;
+        "`sequence_window`": config.initial_window(),
+        "`sequence_window_follows`": config.window_follows(),
+        "`ecn`": config.uses_ecn(),
+        "*negotiations of Ack Ratio wait for a packet*": config.ack_ratio_waits(),
+    }
 }
 
 fn window() -> Vec<Row> {
-    let of = |value: fn(&ccid2::Parameters) -> String| {
-        move |profile| value(&ccid2::Parameters::of(profile))
-    };
-    vec![
-        row(
-            "`initial_window`",
-            of(|p| match p.initial_window_packets {
-                Some(packets) => packets.to_string(),
-                None => "2 to 4, by packet size".to_owned(),
-            }),
-        ),
-        row(
-            "`initial_ssthresh`",
-            of(|p| match p.initial_ssthresh_packets {
-                Some(packets) => packets.to_string(),
-                None => "unbounded".to_owned(),
-            }),
-        ),
-        row("`slow_start`", of(|p| word(p.slow_start))),
-        row("`application_limited`", of(|p| word(p.application_limited))),
-        row("`idle`", of(|p| word(p.idle))),
-        row("*grows in the round trip after a loss*", of(|p| p.grows_in_recovery.to_string())),
-        row("`initial_rto`", of(|p| p.initial_rto.to_string())),
-        row("`min_rto`", of(|p| p.min_rto.to_string())),
-        row("`max_rto`", of(|p| p.max_rto.to_string())),
-        row("`ack_ratio`", of(|p| p.ack_ratio.to_string())),
-        row("`ack_ratio_control`", of(|p| p.ack_ratio_control.to_string())),
-        row("`ack_delay`", of(|p| p.ack_delay.map_or("no timer".to_owned(), |d| d.to_string()))),
-        row("`elapsed_time`", of(|p| p.elapsed_time.to_string())),
-        row("*holes and marks acknowledged at once*", of(|p| p.acknowledges_gaps.to_string())),
-    ]
+    rows! { ccid2::Parameters::of, p;
+        "`initial_window`": or(p.initial_window_packets, "2 to 4, by packet size"),
+        "`initial_ssthresh`": or(p.initial_ssthresh_packets, "unbounded"),
+        "`slow_start`": word(p.slow_start),
+        "`application_limited`": word(p.application_limited),
+        "`idle`": word(p.idle),
+        "*grows in the round trip after a loss*": p.grows_in_recovery,
+        "`initial_rto`": p.initial_rto,
+        "`min_rto`": p.min_rto,
+        "`max_rto`": p.max_rto,
+        "`ack_ratio`": p.ack_ratio,
+        "`ack_ratio_control`": p.ack_ratio_control,
+        "`ack_delay`": or(p.ack_delay, "no timer"),
+        "`elapsed_time`": p.elapsed_time,
+        "*holes and marks acknowledged at once*": p.acknowledges_gaps,
+    }
 }
 
 fn rates(kind: Kind) -> Vec<Row> {
-    let of = |value: fn(&Rate) -> String| {
-        move |profile| value(&rate::config::Config::default().resolve(profile, kind))
+    let of = |profile| rate::config::Config::default().resolve(profile, kind);
+    let mut rows = rows! { of, p;
+        "`nominal_size`":
+            p.nominal_bytes.map_or("mean of what is sent".to_owned(), |bytes| format!("{bytes} B")),
+        "*header counted against small packets*": format!("{} B", p.header_bytes),
+        "`minimum_interval`": span(p.minimum_interval),
+        "*losses of short intervals counted*": p.short_intervals,
+        "`initial_window`": or(p.initial_window, "2 to 4, by packet size"),
+        "`idle`": word(p.idle),
+        "`faster_restart`": p.faster_restart,
+        "`oscillation_prevention`": p.oscillation_prevention,
+        "`history_discounting`": p.history_discounting,
+        "`loss_intervals`": p.loss_intervals,
+        "`p_floor`": p.p_floor,
+        "`rtt_weight`": p.rtt_weight,
+        "*the same for its root*": p.root_weight,
+        "*interval before the first loss stays in the average*": p.first_interval_lasts,
+        "*receiver averages the round-trip time*": p.receiver_averages_rtt,
+        "*the open interval among few*": match p.few_intervals {
+            FewIntervals::Replace => "takes the oldest's place",
+            FewIntervals::Join => "joins the others",
+            FewIntervals::Zero => "joins the others; missing ones are 0",
+        },
+        "*least of a discount*": p.discount_threshold,
+        "`timer_granularity`": span(p.timer_granularity),
+        "`credit`": match p.credit {
+            Duration::MAX => "a round trip".to_owned(),
+            credit => span(credit),
+        },
+        "`minimum_timeout`": span(p.minimum_timeout),
+        "`feedback_per_rtt`": p.feedback_per_rtt,
+        "*later packets that make one lost*": p.ndupack,
+        "*feedback leaves with a packet, not by a timer*": p.feedback_on_arrival,
     };
-    let mut rows = vec![
-        row(
-            "`nominal_size`",
-            of(|p| match p.nominal_bytes {
-                Some(bytes) => format!("{bytes} B"),
-                None => "mean of what is sent".to_owned(),
-            }),
-        ),
-        row("*header counted against small packets*", of(|p| format!("{} B", p.header_bytes))),
-        row("`minimum_interval`", of(|p| span(p.minimum_interval))),
-        row("*losses of short intervals counted*", of(|p| p.short_intervals.to_string())),
-        row(
-            "`initial_window`",
-            of(|p| match p.initial_window {
-                Some(packets) => packets.to_string(),
-                None => "2 to 4, by packet size".to_owned(),
-            }),
-        ),
-        row("`idle`", of(|p| word(p.idle))),
-        row("`faster_restart`", of(|p| p.faster_restart.to_string())),
-        row("`oscillation_prevention`", of(|p| p.oscillation_prevention.to_string())),
-        row("`history_discounting`", of(|p| p.history_discounting.to_string())),
-        row("`loss_intervals`", of(|p| p.loss_intervals.to_string())),
-        row("`p_floor`", of(|p| p.p_floor.to_string())),
-        row("`rtt_weight`", of(|p| p.rtt_weight.to_string())),
-        row("*the same for its root*", of(|p| p.root_weight.to_string())),
-        row(
-            "*interval before the first loss stays in the average*",
-            of(|p| p.first_interval_lasts.to_string()),
-        ),
-        row("*receiver averages the round-trip time*", of(|p| p.receiver_averages_rtt.to_string())),
-        row(
-            "*the open interval among few*",
-            of(|p| {
-                let words = match p.few_intervals {
-                    FewIntervals::Replace => "takes the oldest's place",
-                    FewIntervals::Join => "joins the others",
-                    FewIntervals::Zero => "joins the others; missing ones are 0",
-                };
-                words.to_owned()
-            }),
-        ),
-        row("*least of a discount*", of(|p| p.discount_threshold.to_string())),
-        row("`timer_granularity`", of(|p| span(p.timer_granularity))),
-        row(
-            "`credit`",
-            of(|p| match p.credit {
-                Duration::MAX => "a round trip".to_owned(),
-                credit => span(credit),
-            }),
-        ),
-        row("`minimum_timeout`", of(|p| span(p.minimum_timeout))),
-        row("`feedback_per_rtt`", of(|p| p.feedback_per_rtt.to_string())),
-        row("*later packets that make one lost*", of(|p| p.ndupack.to_string())),
-        row(
-            "*feedback leaves with a packet, not by a timer*",
-            of(|p| p.feedback_on_arrival.to_string()),
-        ),
-    ];
     // RFC 4342: the options and the counter of DCCP's half-connections.
     if kind != Kind::Tfrc {
-        rows.extend([
-            row("`counter_follows_acks`", of(|p| p.counter_follows_acks.to_string())),
-            row("*counters compared modulo 16*", of(|p| p.counter_wraps.to_string())),
-            row("`elapsed_time`", of(|p| p.elapsed_time.to_string())),
-            row("`loss_intervals_option`", of(|p| p.loss_intervals_option.to_string())),
-            row("`ask_loss_event_rate`", of(|p| p.ask_loss_event_rate.to_string())),
-        ]);
+        rows.extend(rows! { of, p;
+            "`counter_follows_acks`": p.counter_follows_acks,
+            "*counters compared modulo 16*": p.counter_wraps,
+            "`elapsed_time`": p.elapsed_time,
+            "`loss_intervals_option`": p.loss_intervals_option,
+            "`ask_loss_event_rate`": p.ask_loss_event_rate,
+        });
     }
     rows
+}
+
+fn or(value: Option<impl ToString>, absent: &str) -> String {
+    value.map_or_else(|| absent.to_owned(), |value| value.to_string())
 }
 
 fn span(span: Duration) -> String {

@@ -4,8 +4,7 @@ use serde_json::Value as Json;
 use talkspurt_proto::time::Duration;
 
 use crate::expand;
-use crate::origin::Origin;
-use crate::path::Path;
+use crate::path::{Origin, Path};
 use crate::place::fields;
 use crate::problem::Findings;
 use crate::tree::Tree;

@@ -6,8 +6,7 @@ use indexmap::IndexMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::origin::Origin;
-use crate::path::{Path, Step};
+use crate::path::{Origin, Path, Step};
 use crate::problem::{Finding, Findings, clip};
 
 /// Syntax errors reported, at most.

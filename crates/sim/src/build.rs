@@ -134,7 +134,7 @@ pub fn build_with_hosts<P: Probe>(
         Parts {
             links,
             cells: cells(scenario, network),
-            cell_hops: cell_hops(network),
+            cell_hops: hops(network).into_iter().map(|(hop, _)| hop).collect(),
             peers: talkspurt_flow::peers(scenario, network, materials),
             routes: routes.chain(real).collect(),
             timeline: timeline(scenario, network),
@@ -218,10 +218,6 @@ fn hops(network: &Network) -> Vec<(CellHop, (usize, usize))> {
         }
     }
     hops
-}
-
-fn cell_hops(network: &Network) -> Vec<CellHop> {
-    hops(network).into_iter().map(|(hop, _)| hop).collect()
 }
 
 fn cells(scenario: &Scenario, network: &Network) -> Vec<Cell> {

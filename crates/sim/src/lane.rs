@@ -12,7 +12,7 @@ pub(crate) const NEVER: u64 = 0;
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// The first key, or [`NEVER`].
-    first: u64,
+    pub(crate) first: u64,
     /// The last key accepted, still present or not.
     last: u64,
     slots: Box<[u64]>,
@@ -30,12 +30,6 @@ impl Default for Lane {
 impl Lane {
     /// Initial capacity, allocated with the first key.
     const LEAST: usize = 16;
-
-    /// The first key, or [`NEVER`].
-    #[inline(always)]
-    pub(crate) fn first(&self) -> u64 {
-        self.first
-    }
 
     /// Accepts a key that follows all others; otherwise returns false.
     #[inline(always)]

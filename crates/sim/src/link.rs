@@ -63,7 +63,8 @@ pub struct Link {
     index: u32,
     /// Packets in the queue, cached after each change.
     waiting: u32,
-    mtu: u32,
+    /// Longest IP packet it takes.
+    pub mtu: u32,
     framing: Framing,
     up: bool,
     /// Whether a packet that need not wait bypasses the queue.
@@ -187,12 +188,6 @@ impl Link {
                 copies: 0,
             }),
         }
-    }
-
-    /// Longest IP packet it takes.
-    #[must_use]
-    pub fn mtu(&self) -> u32 {
-        self.mtu
     }
 
     /// Its next wake-up: the next arrival at its far end, or the turn of a queued packet.

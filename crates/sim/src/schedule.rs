@@ -121,7 +121,7 @@ impl Schedule {
     #[inline(always)]
     #[must_use]
     pub fn next(&self, bound: Bound) -> Option<Wake> {
-        let (tree, lane) = (self.tree[1], self.lane.first());
+        let (tree, lane) = (self.tree[1], self.lane.first);
         let key = tree.max(lane);
         if key <= bound.0 {
             return None;

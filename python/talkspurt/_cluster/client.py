@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
@@ -21,7 +22,7 @@ from typing import Any
 from talkspurt import _core
 from talkspurt._cluster import proof, work
 from talkspurt._cluster.workers import Future, Workers, workers_of
-from talkspurt._storage import file_access, reader, writer
+from talkspurt._storage import file_access, output_folder, reader
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.results.result import Result
@@ -84,7 +85,7 @@ class _Client:
             known = {*self.proven, *self.proving, *self.rejected}
             for name in self.there:
                 if name not in known:
-                    self.proving[name] = self.workers.submit(name, work.prove, self.codecs)
+                    self.proving[name] = self.workers.submit(name, proof.of_this, self.codecs)
         except OSError:
             self.there, self.scheduled = {}, False
         for name in [name for name in self.proving if name not in self.there]:
@@ -274,7 +275,9 @@ def collect(
         if rows is not None:
             ended(i, rows)
         if place is not None:
-            results[i] = keep_files(content, place(i))
+            folder = place(i)
+            write_files(content, output_folder.part(folder))
+            results[i] = reader.put(folder)
             kept(i)
             return
         # The folder lives as long as the result.
@@ -322,16 +325,8 @@ def _needs(question: Question, runs: Iterable[int]) -> tuple[dict[str, str], lis
         for name in provenance.named(resolved):
             if name not in files and (hashed := work.sha256(Path(name))):
                 files[name] = hashed
-        import tomllib
-
         codecs += [one for one in proof.sources(tomllib.loads(resolved)) if one not in codecs]
     return files, codecs
-
-
-def keep_files(content: Mapping[str, bytes], folder: Path) -> Result:
-    """Write the files of a run atomically, and return a result backed by its folder."""
-    write_files(content, writer.part(folder))
-    return reader.put(folder)
 
 
 def write_files(content: Mapping[str, bytes], folder: Path) -> None:

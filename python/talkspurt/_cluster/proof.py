@@ -11,13 +11,19 @@ import hashlib
 import math
 import struct
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from talkspurt import _core
+from talkspurt._lazy import pl
+from talkspurt._storage.file_access import write_table
 from talkspurt.results.audio import wav
 from talkspurt.runs import engine
+from talkspurt.scenarios.resolved import recordings
 
 TRANSPORTS = (
     'kind = "udp"', 'kind = "tcp", controller = "newreno"', 'kind = "tcp", controller = "cubic"',
@@ -51,23 +57,15 @@ ENCODING = ("codec", "packet", "opus", "stand_in", "vad", "red")
 
 def sources(resolved: Mapping[str, Any]) -> list[dict[str, Any]]:
     """How the calls of a resolved scenario encode their recordings."""
-    found = []
-    for flow in resolved.get("flows", {}).values():
-        for source in (flow.get("source"), flow.get("reverse")):
-            if source and source.get("kind") == "speech" and source.get("file"):
-                found.append({key: source[key] for key in ENCODING if key in source})
-    return found
+    sources = recordings(resolved)
+    return [{key: source[key] for key in ENCODING if key in source} for source in sources]
 
 
 def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """The proof of this process, for these encodings: what is compared, and its value."""
-    import polars as pl
-
     proof = {"version of talkspurt": _core.version()}
     text = NETWORK % 0.02 + "".join(FLOW % it for it in enumerate(TRANSPORTS))
     with tempfile.TemporaryDirectory(prefix="talkspurt-proof-") as folder:
-        from talkspurt._storage.file_access import write_table
-
         outcome = _run(text, folder)
         proof["digest of a probe scenario"] = outcome.digest
         for name in ("flows", "links"):
@@ -78,22 +76,14 @@ def of_this(codecs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         speech = Path(folder) / "speech.wav"
         _write_signal(speech)
         for encoding in codecs:
-            proof[f"output of the codec {encoding.get('codec')}, {_name(encoding)}"] = _coded(
-                encoding, speech
-            )
+            name = hashlib.sha256(repr(sorted(encoding.items())).encode()).hexdigest()[:6]
+            said = f"output of the codec {encoding.get('codec')}, {name}"
+            proof[said] = _coded(encoding, speech)
     return proof
-
-
-def _name(encoding: Mapping[str, Any]) -> str:
-    return hashlib.sha256(repr(sorted(encoding.items())).encode()).hexdigest()[:6]
 
 
 def _coded(encoding: Mapping[str, Any], speech: Path) -> str:
     """A hash of what a call with this encoding plays of the signal."""
-    import tomllib
-
-    import tomli_w
-
     scenario = tomllib.loads(NETWORK % 0.0)
     source = {"kind": "speech", "file": str(speech), **encoding}
     call = {"from": "a", "to": "b", "transport": {"kind": "udp"}, "source": source}

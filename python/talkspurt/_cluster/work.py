@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import tomli_w
+
 from talkspurt import _core
 from talkspurt._storage import writer
 from talkspurt._storage.file_access import files_in
@@ -63,13 +65,6 @@ class Rows:
     def columns(self, name: str) -> Mapping[str, str]:
         """The columns of a table, as ``Outcome.columns``."""
         return self.kinds[name]
-
-
-def prove(codecs: list[dict[str, Any]]) -> dict[str, str]:
-    """The proof of this worker."""
-    from talkspurt._cluster import proof
-
-    return proof.of_this(codecs)
 
 
 def batch(study: Mapping[str, Any], tasks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -153,7 +148,6 @@ def _with_files(resolved: str, local: Mapping[str, str]) -> str:
     """The scenario with the paths that its files have here."""
     if all(there == here for there, here in local.items()):
         return resolved
-    import tomli_w
 
     def moved(value: Any) -> Any:
         if isinstance(value, dict):

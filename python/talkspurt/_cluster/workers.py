@@ -19,11 +19,12 @@ from concurrent import futures
 from dataclasses import dataclass
 from multiprocessing import util
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from talkspurt._storage.interrupts import undisturbed
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.runs.engine import cores
 
 TIMEOUT_S = 10
 """Time to reach the scheduler."""
@@ -33,24 +34,6 @@ AGAIN_S = 2
 
 Future: TypeAlias = "futures.Future[Any]"
 """A batch under way, of concurrent.futures, or of dask with the same methods."""
-
-
-class Workers(Protocol):
-    """Workers that can be named."""
-
-    def names(self) -> Mapping[str, int]:
-        """The workers that are there, each with the number of runs that it can execute at once.
-
-        Raises:
-            OSError: if the scheduler cannot be reached.
-        """
-
-    def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
-        """Execute a function of the package at one worker.
-
-        Raises:
-            OSError: if the scheduler cannot be reached.
-        """
 
 
 class Dask:
@@ -85,7 +68,11 @@ class Dask:
             self._closing.join()
 
     def names(self) -> Mapping[str, int]:
-        """The workers, by address."""
+        """The workers that are there, by address, each with its number of runs at once.
+
+        Raises:
+            OSError: if the scheduler cannot be reached, as does :meth:`submit`.
+        """
         # A client that lost its scheduler looks for it for some seconds, and then closes.
         if self.client.status == "closed" and self.again is not None:
             self.client = self.again()
@@ -113,14 +100,16 @@ class Pool:
 
     def names(self) -> Mapping[str, int]:
         """The executor as one worker."""
-        from talkspurt.runs.engine import cores
-
         return {type(self.executor).__name__: getattr(self.executor, "_max_workers", cores())}
 
     def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
         """Execute a function at any worker."""
         future: Future = self.executor.submit(function, *given)
         return future
+
+
+Workers: TypeAlias = Dask | Pool
+"""Workers that can be named."""
 
 
 def workers_of(executor: Any) -> Workers:
@@ -130,9 +119,8 @@ def workers_of(executor: Any) -> Workers:
         TypeError: if it is neither.
         ValueError: if its processes are forked.
     """
-    if hasattr(executor, "names"):
-        found: Workers = executor
-        return found
+    if isinstance(executor, Dask):
+        return executor
     if hasattr(executor, "scheduler_info"):
         return Dask(executor)
     if hasattr(executor, "submit"):

@@ -1,4 +1,4 @@
-"""The entry point: signals, the exit code, and what is said when a command stops."""
+"""The entry point: signals, errors as text, exit codes, and what is said when a command stops."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ import sys
 import threading
 import time
 import warnings
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from cyclopts import CycloptsError
 
-from talkspurt._commands.explaining import explain, kept, say
+from talkspurt import _core
 from talkspurt._commands.options import app
-from talkspurt._storage import interrupts
+from talkspurt._storage import file_access, interrupts, owners
 from talkspurt._storage.interrupts import Terminated
+from talkspurt._terminal.console import Output
+from talkspurt._text import problems
 from talkspurt._text.escaping import below, guard, visible
-from talkspurt.errors import FileWarning, OtherVersionWarning
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from rich.console import Console
+from talkspurt.errors import BadInputError, FileWarning, OtherVersionWarning
 
 
 def main() -> None:
@@ -62,8 +61,9 @@ def _code() -> int:
     """Execute the command line and return the exit code."""
     try:
         try:
-            app.console = _console(sys.stdout)
-            app.error_console = _console(sys.stderr)
+            app.console, app.error_console = (
+                Output(file=below(stream)) for stream in (sys.stdout, sys.stderr)
+            )
             status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
@@ -85,12 +85,6 @@ def _code() -> int:
         if code is None:
             raise
         return code
-
-
-def _console(stream: IO[str]) -> Console:
-    from talkspurt._terminal.console import Output
-
-    return Output(file=below(stream))
 
 
 def _left(stop: BaseException) -> str:
@@ -149,20 +143,77 @@ def _hush_figures() -> None:
 _plainly = warnings.formatwarning
 
 
-def _in_words(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
-) -> str:
+def _in_words(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> str:
     """A warning for users in talkspurt's format; others in Python's."""
     if issubclass(category, (OtherVersionWarning, FileWarning)):
         return f"talkspurt: {visible(str(message))}\n"
-    return _plainly(message, category, filename, lineno, line)
+    return _plainly(message, category, *more, **named)
 
 
 def _hush() -> None:
     # The reader is gone (`| head`), or the disk is full: discard the last flush.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def explain(error: Exception) -> int | None:
+    """Report an error as text; returns the exit code, or None for an internal error."""
+    if isinstance(error, _core.ScenarioError):
+        for problem in error.problems:
+            say(problem_line(problem))
+        return 2
+    if isinstance(error, BadInputError):
+        say("\n".join(f"talkspurt: {line}" for line in str(error).split("\n")))
+        return 2
+    if isinstance(error, _core.RunError):
+        say("; ".join(filter(None, [f"talkspurt: {error}", kept(error)])))
+        return 1
+    if isinstance(error, OSError):
+        # The name that the user knows of a file: its URL, if it was downloaded.
+        remote = sys.modules.get("talkspurt._storage.remote")  # without a URL, it is not imported
+        named = error.filename and str(error.filename)
+        where = f"{remote.asked_for(named) if remote else named}: " if named else ""
+        said = visible(f"talkspurt: {where}{error.strerror or error}")
+        say("; ".join(filter(None, [said, _owned(error), kept(error)])))
+        return 2 if error.errno in NAMED_WRONGLY else 1
+    return None
+
+
+def _owned(error: OSError) -> str:
+    """Whose file it is that there is no permission to use."""
+    file = error.filename
+    if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(file, str):
+        return ""
+    return "" if file_access.url_of(file) else visible(owners.reason(Path(file)))
+
+
+NAMED_WRONGLY = {
+    errno.ENOENT,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENXIO,
+    errno.EMSGSIZE,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+}
+"""System errors caused by a file name from the user."""
+
+
+def problem_line(problem: _core.Problem) -> str:
+    """A scenario error as one line."""
+    return visible(problems.text(problem))
+
+
+def say(words: str) -> None:
+    """Print a message on standard error, if anybody reads it."""
+    with contextlib.suppress(OSError):
+        print(words, file=sys.stderr, flush=True)
+
+
+def kept(error: BaseException) -> str:
+    """The files that remain after the error, if any."""
+    return "; ".join(getattr(error, "__notes__", []))

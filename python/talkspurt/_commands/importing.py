@@ -1,35 +1,60 @@
-"""Implements ``talkspurt import``: prints and writes the result of a trace."""
+"""The command that reads a trace."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from talkspurt._commands.options import Flag, Out, Report, Several
 from talkspurt._commands.running import say_where
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.importing.reading import import_trace, unfit, unknown_encoding
+from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s
-
-if TYPE_CHECKING:
-    from talkspurt.results.result import Result
 
 
 def import_(
-    files: Sequence[Path],
-    *,
-    out: Path | None,
-    payload: Sequence[str],
-    playout: str,
-    network_delay: str | None,
-    clock_offset: str | None,
-    report: bool,
-    overwrite: bool,
+    *traces: Path,
+    out: Out = None,
+    payload: Several = None,
+    playout: str = "60ms",
+    network_delay: str | None = None,
+    clock_offset: str | None = None,
+    report: Report = True,
+    overwrite: Flag = False,
 ) -> None:
-    """Import, print what was found, and write the folder."""
-    if not 1 <= len(files) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
+    """Read a trace of ns-2 or a capture into a folder like that of a run.
+
+    All commands for results accept the folder. What a trace does not contain
+    is null in its tables; manifest.json has the file's SHA-256, what was
+    assumed and what is not known.
+
+    Parameters
+    ----------
+    traces
+        A trace of ns-2 (wired, or either wireless format), or a capture (pcap or pcapng) of RTP,
+        UDP, TCP, SCTP or DCCP; or two captures, one at each end of a path: packets in both give
+        loss and delay.
+    out
+        Folder for the tables; default: runs/NAME.
+    payload
+        TYPE=ENCODING names a dynamic payload type of RTP, as in --payload 111=opus; may be
+        repeated.
+    playout
+        Fixed playout buffer of calls, anchored at the first packet that arrives.
+    network_delay
+        Network delay before a single capture; without it, mouth-to-ear delay is not known, and MOS
+        an upper limit.
+    clock_offset
+        Clock of the second capture minus that of the first, as in 12.5ms or -3ms; default: 0.
+    report
+        Whether to draw figures and write report.html.
+    overwrite
+        Replace anything talkspurt wrote to the folder before.
+    """
+    if not 1 <= len(traces) <= 2:
+        raise BadInputError(f"import: expected one trace, or two captures, found {len(traces)}")
     faults: list[str] = []
     buffer = _seconds("--playout", playout, faults)
     delay = None if network_delay is None else _seconds("--network-delay", network_delay, faults)
@@ -37,12 +62,12 @@ def import_(
     offset = 0.0
     if clock_offset is not None:
         offset = sign * _seconds("--clock-offset", clock_offset.lstrip("-"), faults)
-    faults += unfit(len(files), delay is not None, clock_offset is not None)
-    payloads = _payloads(payload, faults)
+    faults += unfit(len(traces), delay is not None, clock_offset is not None)
+    payloads = _payloads(payload or [], faults)
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     result = import_trace(
-        files, payloads=payloads, playout_s=buffer, delay_s=delay, clock_offset_s=offset
+        traces, payloads=payloads, playout_s=buffer, delay_s=delay, clock_offset_s=offset
     )
     folder = out or Path("runs") / result.name
     result.save(folder, report=report, overwrite=overwrite)

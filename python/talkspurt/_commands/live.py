@@ -1,4 +1,4 @@
-"""Implements ``talkspurt measure``, ``call`` and ``answer``: prints and writes what they return."""
+"""Commands in real time: emulated networks, measurements and calls."""
 
 from __future__ import annotations
 
@@ -9,11 +9,23 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from talkspurt import _core
+from talkspurt._commands.options import (
+    CallOptions,
+    EmulateOptions,
+    Flag,
+    LiveOutput,
+    MeasureOptions,
+    Secret,
+    Several,
+)
 from talkspurt._commands.running import say_where
 from talkspurt._storage import file_access, interrupts
+from talkspurt._terminal.console import say_line
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating.namespaces import User
@@ -22,14 +34,121 @@ from talkspurt.real_time import calling, serving
 from talkspurt.real_time.calling import Ended, Voice, Watch
 from talkspurt.real_time.measuring import Measurement, Traffic
 from talkspurt.real_time.notes import notes
-
-if TYPE_CHECKING:
-    from talkspurt._commands.options import CallOptions, LiveOutput, MeasureOptions
-    from talkspurt.results.result import Result
+from talkspurt.results.result import Result
+from talkspurt.scores import models
 
 
-def measure(host: str, options: MeasureOptions, secret_file: Path | None) -> None:
-    """Measure, print, and write the folders."""
+def emulate(
+    scenario: Path,
+    /,
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    at: Several = None,
+    serve: Several = None,
+    shell: str | None = None,
+    options: EmulateOptions = EmulateOptions(),
+) -> int:
+    """Run programs at the nodes of a scenario in real time, over its links and with its flows.
+
+    Each named node becomes a network namespace whose only way out is the
+    scenario's network. The emulation ends with the last command, or after the
+    scenario's duration. The exit status is that of the first command that
+    failed. Needs Linux, and root or user namespaces.
+
+    Parameters
+    ----------
+    scenario
+        TOML file that defines the network, and flows that share it.
+    command
+        --at NODE -- COMMAND, once for each command, after all other options.
+    at
+        Node of the command behind --. Names of nodes are host names there.
+    serve
+        As --at, for a command that others connect to: it is started first, and ended with the
+        emulation.
+    shell
+        Node at which a shell is started.
+    """
+    from talkspurt.emulating import command as emulating
+
+    commands = emulating.wanted(at or [], serve or [], command, sys.argv[2:])
+    return emulating.run(scenario, commands, shell, options)
+
+
+def serve(
+    *,
+    listen: str = "127.0.0.1:7862",
+    secret_file: Secret = None,
+    max_rate: str = "20Mbit/s",
+    max_duration: str = "2min",
+    max_sessions: int = 4,
+    media_ports: str | None = None,
+    user: str = "nobody",
+    raw_ip: Flag = False,
+    quiet: Flag = False,
+) -> None:
+    """Serve measurements of the path to this machine, for `talkspurt measure` elsewhere.
+
+    Only clients with the same secret are served: it encrypts the control
+    connection, and each session has keys of its own for its datagrams. By
+    default only this machine can connect.
+
+    Parameters
+    ----------
+    listen
+        ADDRESS:PORT for the control connection (TCP); 0.0.0.0:7862 or [::]:7862 for all addresses.
+    max_rate
+        Limit of the rate of a session, both directions together, with all headers.
+    max_duration
+        Limit of a measurement's duration.
+    max_sessions
+        Limit of the number of sessions at the same time.
+    media_ports
+        FIRST-LAST, the UDP ports for datagrams and ports of TCP, DCCP and SCTP for flows over them,
+        to open in a firewall; default: any free port.
+    user
+        The user to become when started as root.
+    raw_ip
+        Serve DCCP and SCTP directly over IP, too, with raw sockets that root opens before it
+        becomes the user.
+    quiet
+        Print nothing but errors.
+    """
+    with serving.serve(
+        listen, secret_file=secret_file, max_rate=max_rate, max_duration=max_duration,
+        max_sessions=max_sessions, media_ports=media_ports, user=user, raw_ip=raw_ip,
+    ) as server:  # fmt: skip
+        if not quiet:
+            print(
+                f"Listening on {server.address}: at most {max_sessions} sessions, each of "
+                f"{max_rate} in both directions together, for {max_duration}. Ctrl-C ends it.",
+                flush=True,
+            )
+        for line in server.lines():
+            if not quiet:
+                print(visible(f"{time.strftime('%H:%M:%S')} {line}"), flush=True)
+
+
+def measure(
+    host: str,
+    /,
+    *,
+    secret_file: Secret = None,
+    options: MeasureOptions = MeasureOptions(),
+) -> None:
+    """Measure the path to a machine that runs `talkspurt serve`.
+
+    Traffic is sent over the transports of scenarios, or over the kernel's TCP.
+
+    The results are a folder like that of a run, for all commands that read
+    one, with a folder for each transport if they are measured one after another.
+    One-way delays have the clocks' drift removed, and are given with the
+    bound of the clocks' offset.
+
+    Parameters
+    ----------
+    host
+        Name or address of the server, with :PORT unless it is 7862; [ADDRESS]:PORT for IPv6.
+    """
     out, as_json = options.out, options.json
     measurement = Measurement(
         host,
@@ -93,7 +212,6 @@ def _save(result: Result, folder: Path, options: LiveOutput, report: bool | None
 def say(result: Result, folder: Path, *, report: bool) -> None:
     """Print the table, what to know about it, and where the folder is."""
     from talkspurt._terminal import tables
-    from talkspurt._terminal.console import say_line
 
     tables.print_result(result)
     for note in notes(result.manifest["measured"]):
@@ -109,8 +227,6 @@ def document(result: Result) -> dict[str, Any]:
 def _check(kept: CallOptions, faults: Faults) -> None:
     """Find everything that is wrong with the options."""
     if kept.scores:
-        from talkspurt.scores import models
-
         with faults.gathered():
             models.check()
     _voice(kept).check(faults)
@@ -128,21 +244,40 @@ def _voice(kept: CallOptions) -> Voice:
 
 def call(
     host: str,
-    kept: CallOptions,
+    /,
     *,
-    secret_file: Path | None,
-    transport: str,
-    duration: str | None,
-    mtu: int,
-    seed: int | None,
+    options: CallOptions = CallOptions(),
+    secret_file: Secret = None,
+    transport: str = "udp",
+    duration: Annotated[str | None, Parameter(name="--for")] = None,
+    mtu: int = 1500,
+    seed: int | None = None,
 ) -> None:
-    """Call, print, and write what was heard and the folder."""
+    """Call a machine that runs `talkspurt answer`: say what is in a file, keep what is heard.
+
+    The results are a folder like that of a run, for all commands that read
+    one, with the sound of both directions. Ctrl-C hangs up.
+
+    Parameters
+    ----------
+    host
+        Name or address of the answerer, with :PORT unless it is 7863; [ADDRESS]:PORT for IPv6.
+    transport
+        One of those of `talkspurt measure`. tfrc-tb chooses among the agreed codecs of falling
+        rate during the call.
+    duration
+        Length of the call, up to 1h; default: that of the speech, and 1h with a microphone.
+    mtu
+        Longest IP packet on the path, in bytes.
+    seed
+        Seed of the random parts of the protocols; default: another one each time.
+    """
     serving.supported()
     faults = Faults()
-    _check(kept, faults)
+    _check(options, faults)
     caller = calling.Caller(
         host,
-        _voice(kept),
+        _voice(options),
         transport=transport,
         duration=duration,
         mtu=mtu,
@@ -150,25 +285,42 @@ def call(
         secret_file=secret_file,
         faults=faults,
     )
-    folder = kept.out or Path("runs") / f"call-{file_access.plain_name(caller.name)}"
+    folder = options.out or Path("runs") / f"call-{file_access.plain_name(caller.name)}"
     # What was heard until a stop is a call, too: the stop comes when it is written.
     with interrupts.undisturbed():
-        with _watching(caller.title, kept) as watch:
-            ended = caller.call(watch, lambda half: _keep_half(half, kept, kept.heard, folder))
-        failure = _keep(ended, kept, kept.heard, folder)
+        with _watching(caller.title, options) as watch:
+            ended = caller.call(
+                watch, lambda half: _keep_half(half, options, options.heard, folder)
+            )
+        failure = _keep(ended, options, options.heard, folder)
         if failure is not None:
             raise BadInputError(visible(failure))
 
 
 def answer(
-    kept: CallOptions,
     *,
-    listen: str,
-    secret_file: Path | None,
-    calls: int,
-    media_ports: str | None,
+    options: CallOptions = CallOptions(),
+    listen: str = "127.0.0.1:7863",
+    secret_file: Secret = None,
+    calls: int = 1,
+    media_ports: str | None = None,
 ) -> None:
-    """Answer calls, and write what was heard and the folder of each."""
+    """Answer a voice call of `talkspurt call` elsewhere: say what is in a file, keep what is heard.
+
+    Only callers with the same secret are answered. Control connection, speech
+    and signalling are encrypted. By default only this machine can call.
+    Several calls have numbered folders.
+
+    Parameters
+    ----------
+    listen
+        ADDRESS:PORT for the control connection (TCP); 0.0.0.0:7863 or [::]:7863 for all addresses.
+    calls
+        Number of calls after which it exits; one at a time.
+    media_ports
+        FIRST-LAST, the UDP ports for datagrams and TCP ports for flows over TCP, to open in a
+        firewall; default: any free port.
+    """
     serving.supported()
     faults = Faults()
     faults.add(f"--calls {calls}: expected 1 or more", unless=calls >= 1)
@@ -180,7 +332,7 @@ def answer(
         _core.check_address("--listen", listen)
     with faults.gathered():
         key = serving.secret(secret_file)
-    _check(kept, faults)
+    _check(options, faults)
     faults.check()
     user = User.behind_sudo()
     name = None if user is None else user.name
@@ -189,23 +341,23 @@ def answer(
         sockets = _core.CallSockets(listen, ports, name)
         if user is not None:
             os.environ |= user.environment
-        server = _core.answer_call(sockets, key, _voice(kept).open(_core.call_codecs()))
-    base = kept.out or Path("runs") / "answer"
+        server = _core.answer_call(sockets, key, _voice(options).open(_core.call_codecs()))
+    base = options.out or Path("runs") / "answer"
     # Only now: root has lost its privilege to write everywhere.
-    _may_write(kept, None if kept.json and kept.out is None else base)
-    if not kept.quiet and not kept.json:
+    _may_write(options, None if options.json and options.out is None else base)
+    if not options.quiet and not options.json:
         print(f"Waiting for a call on {server.local}. Ctrl-C ends it.", flush=True)
     failures = []
     try:
         with interrupts.undisturbed():
             for number in range(1, calls + 1):
                 folder = base if calls == 1 else base / str(number)
-                heard = kept.heard
+                heard = options.heard
                 if heard is not None and number > 1:
                     heard = heard.with_name(f"{heard.stem}-{number}{heard.suffix}")
-                ended = _answered(server, kept, heard, folder)
+                ended = _answered(server, options, heard, folder)
                 if ended is not None:
-                    failure = _keep(ended, kept, heard, folder)
+                    failure = _keep(ended, options, heard, folder)
                     failures += [] if failure is None else [failure]
                 if interrupts.came():
                     break
@@ -217,14 +369,13 @@ def answer(
 
 def _may_write(kept: CallOptions, folder: Path | None) -> None:
     """Raise BadInputError if what is heard, or the folder, cannot be written."""
-    faults = []
+    faults = Faults()
     for option, place in (("--heard", kept.heard), ("--out", folder)):
         if place is not None:
             there = next(p for p in (place, *place.absolute().parents) if p.exists())
-            if not os.access(there, os.W_OK):
-                faults.append(f"{option} {place}: {there} may not be written by this user")
-    if faults:
-        raise BadInputError(visible("; ".join(faults)))
+            said = f"{option} {place}: {there} may not be written by this user"
+            faults.add(said, unless=os.access(there, os.W_OK))
+    faults.check()
 
 
 def _answered(

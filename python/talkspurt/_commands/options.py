@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from talkspurt import __version__
 from talkspurt.errors import BadInputError
 
-app = App(
+
+class Commands(App):
+    """An application whose commands are imported when one is given, or when all are listed."""
+
+    def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
+        """Print the help of a command, or a line of each."""
+        if not set(tokens or ()) & COMMANDS.keys():
+            for name in self:
+                _ = self[name]
+        super().help_print(tokens, console=console)
+
+
+app = Commands(
     name="talkspurt",
     help="A laboratory for the transport of live voice and video.",
     version=__version__,
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # main reports the partial results
 )
+COMMANDS = {
+    {"rebuild": "report", "show": "open"}.get(function, function.rstrip("_")): (module, function)
+    for module, functions in {
+        "importing": "import_",
+        "live": "answer call emulate measure serve",
+        "reporting": "compare plot rebuild sensitivity show",
+        "runs": "check crosscheck export merge metrics reproduce run"
+        " completion examples init schema",
+    }.items()
+    for function in functions.split()
+}
+"""The module and the function of each command."""
+for command, (module, function) in COMMANDS.items():
+    app.command(f"talkspurt._commands.{module}:{function}", name=command)
 
 Flag = Annotated[bool, Parameter(negative=())]
 """An option without a value; off unless it is given."""
@@ -26,7 +53,26 @@ Several = Annotated[list[str] | None, Parameter(negative=())]
 Jobs = Annotated[int | None, Parameter(name="--jobs", alias="-j")]
 Out = Annotated[Path | None, Parameter(name="--out", alias="-o")]
 Report = Annotated[bool, Parameter(negative="--no-report", show_default=False)]
+Secret = Annotated[
+    Path | None,
+    Parameter(
+        help="File with the shared secret, readable only by its owner; without it, the environment "
+        "variable TALKSPURT_SECRET has the secret."
+    ),
+]
 Sets = Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())]
+
+
+def bin_faults(bin_s: float | None, longest_s: float = 0.0, most: int = 1) -> list[str]:
+    """What is wrong with ``--bin``, of which a run may have ``most``: more are a typing error."""
+    if bin_s is None:
+        return []
+    if not (math.isfinite(bin_s) and bin_s > 0):
+        return [f"--bin {bin_s:g}: expected seconds, more than 0"]
+    if longest_s <= most * bin_s:
+        return []
+    many = f"{longest_s / bin_s:.3g} bins in {longest_s:g} s"
+    return [f"--bin {bin_s:g}: {many}, expected at most {most:g}"]
 
 
 @Parameter(name="*")

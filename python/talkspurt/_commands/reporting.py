@@ -1,54 +1,74 @@
-"""Implements ``talkspurt report``, ``talkspurt open`` and ``talkspurt compare``."""
+"""Commands that draw, show and compare results, and draw one figure of them."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
 import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from talkspurt._commands.options import Flag, Out, Pictures, PlotOptions, bin_faults
 from talkspurt._commands.running import say_where
-from talkspurt._storage import output_folder, reader, remote
+from talkspurt._storage import file_access, output_folder, reader, remote
 from talkspurt._storage.file_access import plain_name, real
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
-from talkspurt.errors import BadInputError
-from talkspurt.results.result import Result
-from talkspurt.results.study import Study
+from talkspurt._text.format import nearest
+from talkspurt.errors import BadInputError, StoreError
+from talkspurt.metrics import metric
+from talkspurt.results.result import Result, Study
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from matplotlib.figure import Figure
 
-    from talkspurt._commands.options import Pictures
+MAX_BINS = 100_000
+"""Maximum number of time bins."""
 
 
-def rebuild(folder: Path, *, pdf: bool) -> None:
-    """Draw the figures and the report of a result again, from its tables and recordings."""
-    far = remote.of(folder)
-    shown = far.url if far else str(folder)
-    folder = far.downloaded() if far else folder
+def rebuild(
+    run: Path,
+    /,
+    *,
+    pdf: Flag = False,
+) -> None:
+    """Write report.html of a result again and draw all its figures, without running its scenario.
+
+    Parameters
+    ----------
+    run
+        Folder of a result, of a study, or of one of its runs.
+    pdf
+        Also write each figure as PDF, in addition to SVG and PNG.
+    """
+    far = remote.of(run)
+    shown = far.url if far else str(run)
+    folder = far.downloaded() if far else run
     answer = reader.load(folder)
-    from talkspurt.report import pictures
-
+    every = {"every": True} if isinstance(answer, Result) else {}
     with output_folder.beside(folder) as drawn:
         with Bar(answer.title) as bar:
-            if isinstance(answer, Result):
-                pictures.of_result(answer, drawn, bar.on_step, every=True, pdf=pdf)
-            else:
-                pictures.of_study(answer, drawn, bar.on_step, pdf=pdf)
+            answer._draw(drawn, bar.on_step, pdf=pdf, **every)
         names = output_folder.add(drawn, folder)
     if far:
         far.put(folder, names)
     print(visible(f"Report: {shown}/{output_folder.REPORT}"))
 
 
-def compare(folders: Sequence[Path], options: Pictures) -> None:
-    """Put results side by side: print them as a study, and write it to a folder."""
-    if len(folders) < 2:
+def compare(*runs: Path, options: Pictures = Pictures()) -> None:
+    """Put finished results side by side: one table, one report, one player for all their calls.
+
+    Parameters
+    ----------
+    runs
+        Folders of two or more runs, or of studies with the same axes.
+    """
+    if len(runs) < 2:
         raise BadInputError("compare: give at least two folders of results")
-    names = _names(folders)
+    names = _names(runs)
     answers = {name: reader.load(folder) for name, folder in names.items()}
     try:
         study = Study.of_answers(answers)
@@ -60,7 +80,7 @@ def compare(folders: Sequence[Path], options: Pictures) -> None:
         None if options.json else Path("runs") / plain_name("-vs-".join(names))
     )
     if folder is not None:
-        if any(_is_in(one, folder) for one in folders):
+        if any(real(one).is_relative_to(real(folder)) for one in runs):
             raise BadInputError(visible(f"compare: {folder} holds one of the results themselves"))
         study.save(folder, report=options.report, pdf=options.pdf, overwrite=options.overwrite)
     if not options.json:
@@ -83,17 +103,17 @@ def _names(folders: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def _is_in(folder: Path, other: Path) -> bool:
-    """Whether a folder is another or lies in it."""
-    return real(folder).is_relative_to(real(other))
+def show(run: Path, /) -> None:
+    """Open the report of a result in a browser; without one, print its path.
 
-
-def show(folder: Path) -> None:
-    """Open a result's report in a browser, or print its path where there is none."""
-    far = remote.of(folder)
-    asked = far.url if far else folder
-    if far:
-        folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-")))
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    """
+    far = remote.of(run)
+    asked = far.url if far else run
+    folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-"))) if far else run
     report = folder / output_folder.REPORT
     if not report.is_file():
         reader.check(folder)
@@ -115,3 +135,146 @@ def _opened(address: str) -> bool:
         return desktop and webbrowser.open(address)
     except webbrowser.Error:
         return False
+
+
+def plot(
+    run: Path,
+    measure: str,
+    /,
+    *,
+    options: PlotOptions = PlotOptions(),
+    out: Out = None,
+) -> None:
+    """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
+
+    Parameters
+    ----------
+    run
+        Folder of a result or a study.
+    measure
+        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
+        also a figure of its report, such as delay or queue.
+    out
+        File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
+        folder.
+    """
+    faults = _unknown_ending(out)
+    try:
+        answer = reader.load(run)
+    except StoreError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise BadInputError(visible(f"{run}: {error.strerror}")) from None
+    runs = answer.runs if isinstance(answer, Study) else (answer,)
+    wrong = bin_faults(options.bin, max(one.duration_s for one in runs), MAX_BINS)
+    faults += wrong
+    file = out or Path(f"{plain_name(f'{answer.name}-{measure}')}.png")
+
+    try:
+        drawn = answer.figure(
+            measure,
+            over=options.over,
+            by=options.by,
+            kind=options.kind,
+            flow=options.flow,
+            link=options.link,
+            bin_s=None if wrong else options.bin,
+            time=options.time,
+        )
+    except (KeyError, ValueError) as error:
+        faults.append(str(error.args[0]))
+        if isinstance(answer, Result):
+            faults += _near_figures(measure)
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
+    _write(drawn, file)
+
+
+def sensitivity(
+    study: Path,
+    measure: str,
+    /,
+    *,
+    json: Flag = False,
+    out: Out = None,
+) -> None:
+    """Print how much a metric of a study depends on each factor of its design.
+
+    Parameters
+    ----------
+    study
+        Folder of a study whose scenario has a [design].
+    measure
+        A metric of flows that `talkspurt metrics` lists, such as mos or delay_mean_s.
+    json
+        Print only a JSON document on standard output.
+    out
+        Also draw the indices as bars with intervals into a file, .png, .svg or .pdf.
+    """
+    from talkspurt.figures import comparison
+
+    if faults := _unknown_ending(out):
+        raise BadInputError(visible(faults[0]))
+    answer = reader.load(study)
+    if not isinstance(answer, Study) or answer.design is None:
+        raise BadInputError(
+            visible(f"{study}: sensitivity needs a study whose scenario has a [design]")
+        )
+    try:
+        rows = answer.sensitivity(measure).to_dicts()
+    except (KeyError, ValueError) as error:
+        raise BadInputError(visible(str(error.args[0]))) from None
+    if json:
+        print_json(
+            {"study": answer.name, "measure": measure, "design": answer.design, "rows": rows}
+        )
+    else:
+        from talkspurt._terminal import tables
+
+        tables.print_sensitivity(answer, measure, rows)
+    if out is None:
+        return
+    drawn = comparison.sensitivity(answer, measure)
+    if drawn is None:
+        raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
+    _write(drawn, out, says=not json)
+
+
+def _near_figures(measure: str) -> list[str]:
+    """Figures of the report with a name like that of an unknown metric, as one more hint."""
+    from talkspurt import figures
+
+    if measure in figures.KINDS:
+        return []
+    try:
+        metric(measure)
+    except KeyError:
+        near = nearest(measure, figures.KINDS, 2)
+        return [f"figures of the report: {', '.join(near)}"] if near else []
+    return []
+
+
+def _unknown_ending(out: Path | None) -> list[str]:
+    if out is None or out.suffix.lower() in (".png", ".svg", ".pdf"):
+        return []
+    return [f"-o {out}: expected a name that ends in .png, .svg or .pdf"]
+
+
+def _write(drawn: Figure, file: Path, *, says: bool = True) -> None:
+    """Write a figure in the format of the name, and say so, and which letters its font lacks."""
+    from talkspurt import figures
+    from talkspurt.figures.style import unknown_letters
+
+    ending = file.suffix.lower()
+    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[ending]
+    file_access.replace_bytes(file, draw(drawn))
+    if not says:
+        return
+    print(visible(f"Figure: {file}"))
+    if ending != ".svg" and (letters := unknown_letters(drawn)):
+        print(
+            visible(
+                f"Note: the font of figures lacks {letters}, and boxes stand for these letters; "
+                ".svg has the text itself."
+            )
+        )

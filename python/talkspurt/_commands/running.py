@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from talkspurt import _core, api
+from talkspurt._commands.entry import explain
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
+from talkspurt._terminal import console
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
-from talkspurt.results.result import Result
+from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import recorded
-from talkspurt.results.study import Study
 from talkspurt.runs import sequential
+from talkspurt.runs.merging import KIND, Shard
 from talkspurt.scenarios import provenance
-from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.resolved import recordings, values
 from talkspurt.scenarios.source import Question, pairs, read
+from talkspurt.scores import models
 
 if TYPE_CHECKING:
     from talkspurt._cluster import Address
@@ -127,7 +130,8 @@ def _run(
                 )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
-                    draw(answer, unfinished.folder, pdf=options.pdf)
+                    with Bar(answer.title) as bar:
+                        answer._draw(unfinished.folder, bar.on_step, pdf=options.pdf)
                 if following is None and not as_json:
                     # It reads tables of the runs, whose folders are about to be renamed.
                     said = answer.answer
@@ -206,33 +210,17 @@ def _say_outcome(
     if not reached:
         print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
     elif not as_json:
-        from talkspurt._terminal.console import console
-        from talkspurt._terminal.console import say as say_wrapped
-
-        say_wrapped(words, console())
+        console.say(words, console.console())
 
 
-def draw(answer: Study, folder: Path, *, pdf: bool) -> None:
-    """Draw the figures and the report of a study into its folder."""
-    from talkspurt.report import pictures
-
-    with Bar(answer.title) as bar:
-        pictures.of_study(answer, folder, bar.on_step, pdf=pdf)
-
-
-def watch(
-    scenario: Path, sets: list[str], once: Callable[[], None], said: Callable[[Exception], bool]
-) -> Never:
-    """Run whenever the scenario or a file that it names changes, until a signal ends it.
-
-    ``said`` prints an error, and returns false for one that it does not know.
-    """
+def watch(scenario: Path, sets: list[str], once: Callable[[], None]) -> Never:
+    """Run whenever the scenario or a file that it names changes, until a signal ends it."""
     while True:
         seen = _stamps(scenario, sets)
         try:
             once()
         except Exception as error:
-            if not said(error):
+            if explain(error) is None:
                 raise
         print(f"talkspurt: waiting for a change of {visible(str(scenario))}", file=sys.stderr)
         while (now := _stamps(scenario, sets)) == seen:
@@ -268,21 +256,13 @@ def sets_of(sets: list[str] | None) -> list[tuple[str, str]]:
 
 def check_scores(question: Question) -> None:
     """Refuse a run whose calls cannot be scored, before it starts."""
-    from talkspurt.scores import models
-
     models.check()
-    if not any(_speaks(question, i) for i in range(len(question.plan))):
+    plan = question.plan
+    if not any(recordings(values(plan.resolved(i))) for i in range(len(plan))):
         raise BadInputError(
             "--scores: no flow has a recording to be scored: name one with `file` in the source of "
             "a call, or leave --scores out"
         )
-
-
-def _speaks(question: Question, i: int) -> bool:
-    """Whether a flow of a run has a recording."""
-    flows = values(question.plan.resolved(i)).get("flows", {}).values()
-    sources = (flow.get(side) or {} for flow in flows for side in ("source", "reverse"))
-    return any(it.get("kind") == "speech" and it.get("file") for it in sources)
 
 
 def _scored(result: Result) -> Result:
@@ -310,10 +290,8 @@ def _run_into(
             _scored(answer)
         writer.write_result(answer, staging.folder, step=bar.on_step)
         if report:
-            from talkspurt.report import pictures
-
             with staging.drawing():
-                pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
+                answer._draw(staging.folder, bar.on_step, pdf=pdf)
     return answer
 
 
@@ -369,7 +347,7 @@ def runs_into(
 
     def written(i: int) -> Path:
         unfinished.check()
-        folder = writer.part(place(i))
+        folder = output_folder.part(place(i))
         with file_access.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -402,6 +380,83 @@ def runs_into(
                 bar.on_step(f"scores of run {i + 1}")
                 writer.write_scores(_scored(found[i]), place(i))
     return found
+
+
+def run_shard(
+    question: Question,
+    shard: Shard,
+    out: Path | None = None,
+    *,
+    jobs: int | None = None,
+    overwrite: bool = False,
+    scores: bool = False,
+) -> Path:
+    """Run one shard of a study into a folder, and return the folder.
+
+    Raises:
+        BadInputError: if the scenario is a single run, or has fewer runs than shards.
+        talkspurt.errors.StoreError: if the folder has other content or cannot be written.
+    """
+    plan = question.plan
+    total = len(plan)
+    if not api.is_study(plan):
+        raise BadInputError(
+            f"--shard {shard}: the scenario is a single run, without axes or replications"
+        )
+    if shard.of > total:
+        most = f"{total} shards" if total > 1 else "one shard"
+        raise BadInputError(f"--shard {shard}: the study has {total} runs, so at most {most}")
+    key = writer.key(question)
+    claim = output_folder.Claim(KIND, f"{question.name} {shard}", question.absolute, overwrite)
+    wanted = shard.runs(total)
+    folder = out or shard.folder(question.name)
+    parts = f"{key}-{shard.number}-of-{shard.of}"
+    with output_folder.Resumable(folder, parts, len(wanted), claim) as unfinished:
+        found = runs_into(question, wanted, unfinished, jobs, scores=scores)
+        file_access.write_text(unfinished.folder / "scenario.toml", question.text)
+        manifest = {
+            **writer.header(KIND),
+            "study": key,
+            "engine": provenance.engine(),
+            "shard": shard.number,
+            "shards": shard.of,
+            "total": total,
+            "file": claim.file,
+            **question.facts,
+            "runs": [
+                {
+                    "run": i,
+                    "folder": writer.run_folder(i, result.settings, result.replicate),
+                    "settings": dict(result.settings),
+                    "seed": result.seed,
+                    "digest": result.digest,
+                }
+                for i, result in sorted(found.items())
+            ],
+        }
+        file_access.write_text(
+            unfinished.folder / output_folder.MANIFEST, file_access.to_json(manifest)
+        )
+        return unfinished.commit()
+
+
+def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
+    """Run one shard of a study, and print where it is."""
+    shard = Shard.parse(text)
+    question = read(scenario, set=sets_of(options.set), seed=options.seed)
+    if options.scores:
+        check_scores(question)
+    where = run_shard(
+        question, shard, options.out, jobs=options.jobs, overwrite=options.overwrite,
+        scores=options.scores,
+    )  # fmt: skip
+    if options.json:
+        print_json(reader.check(where, (KIND,)))
+        return
+    total = len(question.plan)
+    print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
+    asked = options.out or shard.folder(question.name)
+    say_where(as_asked(where, asked), False)
 
 
 def _finished(folder: Path) -> Result | None:

@@ -1,12 +1,14 @@
-"""Commands that run scenarios and studies."""
+"""Commands that begin, check and run scenarios, and give results as numbers and as files."""
 
 from __future__ import annotations
 
 import functools
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from talkspurt._commands.explaining import explain
+from talkspurt import _core, templates
 from talkspurt._commands.options import (
     ClusterOptions,
     Flag,
@@ -16,14 +18,22 @@ from talkspurt._commands.options import (
     RunOptions,
     Sets,
     app,
+    bin_faults,
 )  # fmt: skip
+from talkspurt._lazy import pl
+from talkspurt._terminal.console import say_line
+from talkspurt._text.escaping import print_json, visible
+from talkspurt.analysis.cautions import openings
 from talkspurt.errors import BadInputError
+from talkspurt.scenarios.source import read
 
 if TYPE_CHECKING:
     from talkspurt._cluster import Address
 
+MAX_BINS = 1_000_000
+"""Maximum number of time bins (rows)."""
 
-@app.command
+
 def run(
     scenario: Path,
     /,
@@ -50,13 +60,11 @@ def run(
     if shard is not None:
         if watch or options.until or options.pdf or cluster.cluster:
             raise BadInputError("--shard: not together with --watch, --until, --pdf or --cluster")
-        from talkspurt._commands import shards
-
-        shards.run_and_say(scenario, shard, options)
+        running.say_shard(scenario, shard, options)
         return
     once = functools.partial(running.run, scenario, options, _workers(cluster))
     if watch:
-        running.watch(scenario, options.set or [], once, lambda error: explain(error) is not None)
+        running.watch(scenario, options.set or [], once)
     else:
         once()
 
@@ -75,7 +83,6 @@ def _workers(options: ClusterOptions) -> Address | None:
     return workers
 
 
-@app.command
 def merge(*shards: Path, options: Pictures = Pictures()) -> None:
     """Merge the shards of a study into a folder with the same tables as one run of all.
 
@@ -84,12 +91,19 @@ def merge(*shards: Path, options: Pictures = Pictures()) -> None:
     shards
         Folders of all shards, each written by `talkspurt run STUDY --shard I/N`.
     """
-    from talkspurt._commands import shards as parts
+    from talkspurt import merge as merged
+    from talkspurt._commands import running
+    from talkspurt._storage import reader
 
-    parts.merge_and_say(shards, options)
+    where = merged(
+        shards, options.out, report=options.report, pdf=options.pdf, overwrite=options.overwrite,
+        progress=True,
+    )  # fmt: skip
+    running.say(reader.load(where), options.json)
+    if not options.json:
+        running.say_where(running.as_asked(where, options.out or where), options.report)
 
 
-@app.command
 def check(
     scenario: Path,
     /,
@@ -105,10 +119,6 @@ def check(
     set
         PATH=VALUE overrides a scenario field; may be repeated.
     """
-    from talkspurt._terminal.console import say_line
-    from talkspurt.analysis.cautions import openings
-    from talkspurt.scenarios.source import read
-
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     say_line(f"{scenario}: nothing wrong; {plan.title}; {runs}")
@@ -117,7 +127,6 @@ def check(
         say_line(f"Warning: {words}")
 
 
-@app.command
 def reproduce(
     study: Literal["nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008", "all"],
     /,
@@ -162,7 +171,6 @@ def reproduce(
     )
 
 
-@app.command
 def crosscheck(
     scenario: Path,
     /,
@@ -194,3 +202,245 @@ def crosscheck(
     from talkspurt.ns2 import command
 
     command.crosscheck(scenario, sets=set or [], seed=seed, seeds=seeds, as_json=json, trace=trace)
+
+
+def export(
+    source: Path,
+    /,
+    *,
+    to: Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv", "ns2-script"],
+    out: Out = None,
+    set: Sets = None,
+    seed: int | None = None,
+) -> None:
+    """Export a run to another tool's format by replaying it.
+
+    Parameters
+    ----------
+    source
+        Folder of a result or a study, or a scenario of one run. A study becomes one folder per run;
+        as csv, its own tables.
+    to
+        pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
+        namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table,
+        regardless of the run's record settings, and the result's tables. csv: the result's tables.
+        ns2-script: a scenario as a Tcl script for ns-2.35, each line with its origin; unsupported
+        features are reported by name.
+    out
+        Output folder; default: NAME.FORMAT next to the result, or to the study that contains the
+        run. Only an earlier export is replaced. For ns2-script a file; default: standard output.
+    set
+        For ns2-script: PATH=VALUE overrides a scenario field; may be repeated.
+    seed
+        For ns2-script: replaces the scenario's seed.
+    """
+    if to == "ns2-script":
+        from talkspurt.ns2 import command
+
+        command.export(source, out=out, sets=set or [], seed=seed)
+        return
+    if set or seed is not None:
+        raise BadInputError(f"--set and --seed: only for --to ns2-script, not for {to}")
+    from talkspurt import export as exported
+
+    where = exported(source, to, out, progress=True)
+    for file in sorted(where.iterdir()):
+        if file.name != "manifest.json":
+            shown = where.joinpath(file.name) if out is None else out / file.name
+            print(visible(f"{shown}/" if file.is_dir() else str(shown)))
+
+
+def metrics(
+    run: Path | None = None,
+    name: str | None = None,
+    /,
+    *,
+    flow: str | None = None,
+    link: str | None = None,
+    bin: float | None = None,
+    table: Flag = False,
+    json: Flag = False,
+    describe: Flag = False,
+) -> None:
+    """List all metrics, or print one metric, or the sheet, of a result or study as CSV.
+
+    Parameters
+    ----------
+    run
+        Folder of a result or a study; without it, all available metrics are listed.
+    name
+        A listed metric: mos, links.drops, m (its letter in the study of voice). Without it, the
+        sheet: packets, bytes, rates, delays, jitter, loss and packet sizes of every flow, and how
+        many nodes send and receive; means over the replications of a study.
+    flow
+        One flow; default: all.
+    link
+        One link, for metrics of links; default: all.
+    bin
+        Bin width in seconds, for metrics over time; default: 1, but 0.2 for rates as in RFC 8868
+        and 5 for MOS.
+    table
+        Print a table with the means of a study and their intervals; for metrics over time or
+        against another quantity, number, minimum, mean and maximum of the values.
+    json
+        Print JSON instead of text.
+    describe
+        Print the data dictionary instead: unit and meaning of every column of every table.
+    """
+    from talkspurt._terminal import catalogue
+
+    if describe:
+        if run is not None:
+            raise BadInputError("--describe: describes all tables, without a result")
+        catalogue.print_dictionary(as_json=json)
+        return
+    faults = bin_faults(bin)
+    if table and json:
+        faults.append("--table and --json: give one of them")
+    if table and run is None:
+        faults.append("--table: expected a folder of a result or a study")
+    if name is None and run is not None and (flow or link or bin):
+        faults.append("--flow, --link and --bin: for one metric, and none is named")
+    if name is not None:
+        from talkspurt.metrics import metric
+
+        try:
+            metric(name, of_links=link is not None)
+        except KeyError as error:
+            faults.append(str(error.args[0]))
+    if faults:
+        raise BadInputError(visible("; ".join(faults)))
+    if run is None:
+        catalogue.print_list(as_json=json)
+        return
+    try:
+        found = _values(run, name, flow, link, bin, as_table=table)
+    except (KeyError, ValueError) as error:
+        raise BadInputError(str(error.args[0])) from None
+    if found is not None and json:
+        print_json(found.to_dicts())
+    elif found is not None:
+        sys.stdout.write(found.write_csv())
+
+
+def _values(
+    run: Path, name: str | None, flow: str | None, link: str | None, bin_s: float | None, *,
+    as_table: bool,
+) -> pl.DataFrame | None:  # fmt: skip
+    """A metric of a result, or its sheet; None if it has been printed as a table."""
+    from talkspurt import metrics
+    from talkspurt._storage import reader
+    from talkspurt.metrics import sheet
+    from talkspurt.results.study_data import StudyData
+
+    result = reader.load(run)
+    study = result if isinstance(result, StudyData) else StudyData.of_run(result)
+    if faults := bin_faults(bin_s, max(one.duration_s for one in study.runs), MAX_BINS):
+        raise BadInputError(faults[0])
+    if as_table:
+        from talkspurt._terminal import tables
+
+        if name is None:
+            tables.print_sheet(study)
+        else:
+            tables.print_metric(study, name, flow, link, bin_s)
+        return None
+    if name is None:
+        return sheet.sheet(study)
+    if isinstance(result, StudyData):
+        table = result.compute(name, flow, bin_s, link=link)
+    else:
+        table = metrics.compute(result, name, flow, bin_s, link=link)
+    one = metrics.metric(name, of_links=link is not None)
+    if table.is_empty() and isinstance(one, metrics.Column):
+        from talkspurt.figures.values import missing
+
+        raise missing(study, one, flow or link)
+    return table
+
+
+def init(
+    template: templates.Name = "first-call",
+    path: Path = Path(),
+    /,
+    *,
+    list: Flag = False,
+    force: Flag = False,
+) -> None:
+    """Write a commented scenario to start from, with its recording and the JSON Schema.
+
+    Parameters
+    ----------
+    template
+        The scenario; --list shows the question that each one answers.
+    path
+        Folder, or a file that ends in .toml; default: TEMPLATE.toml in the current folder.
+    list
+        Only list the templates.
+    force
+        Replace existing files.
+    """
+    if list:
+        examples()
+        return
+    written = templates.write(template, path, force=force)
+    for file in written:
+        print(visible(str(file)))
+    print()
+    print(visible(f"Next: talkspurt run {shlex.quote(str(written[0]))}"))
+
+
+def examples(name: templates.Name | None = None, /) -> None:
+    """List the scenarios that `talkspurt init` can write, or print one.
+
+    Parameters
+    ----------
+    name
+        The scenario to print; without it, all are listed.
+    """
+    if name is not None:
+        print(templates.text(name).rstrip())
+        return
+    titles = templates.titles()
+    width = max(map(len, titles))
+    for each, title in titles.items():
+        print(f"{each:<{width}}  {title}")
+    print("\n`talkspurt init NAME` writes one into the current folder, ready to run.")
+
+
+def schema(*, out: Out = None) -> None:
+    """Print the JSON Schema of a scenario, for editors.
+
+    Taplo, and Even Better TOML for VS Code, complete and check a scenario with the first line
+    "#:schema ./talkspurt.schema.json", a path from the scenario's folder. `talkspurt init` writes
+    the line and the file.
+
+    Parameters
+    ----------
+    out
+        File to write or replace; default: standard output.
+    """
+    if out is None:
+        print(_core.schema().rstrip())
+    else:
+        out.write_text(_core.schema(), encoding="utf-8")
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print a script that completes commands, options and templates in a shell.
+
+    For bash, with the folder made first:
+    talkspurt completion bash > ~/.local/share/bash-completion/completions/talkspurt
+
+    For zsh, with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc:
+    talkspurt completion zsh > ~/.zfunc/_cyclopts_talkspurt
+
+    For fish:
+    talkspurt completion fish > ~/.config/fish/completions/talkspurt.fish
+
+    Parameters
+    ----------
+    shell
+        The shell that reads the script.
+    """
+    print(app.generate_completion(shell=shell).rstrip())

@@ -14,12 +14,10 @@ import stat
 import wave
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
+from talkspurt._lazy import pl
 from talkspurt.errors import StoreError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @contextlib.contextmanager

@@ -20,7 +20,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from talkspurt._storage import owners
@@ -137,9 +136,16 @@ class Staging:
     def _look(self) -> None:
         """Check that the folder is writable before the work; remove leftovers of dead processes."""
         self.news += sweep(self.target)
-        refuse_inside(self.target)
+        if outer := around(real(self.target.parent) / self.target.name):
+            said = f"lies inside {outer}, which is a whole of its own; {OTHER}"
+            raise StoreError(errno.EEXIST, said, str(self.target))
         refuse_other(self.target, self.claim)
-        refuse_fixed(self.target)
+        if self.target.is_dir():
+            if not owners.is_movable(self.target):
+                whose = owners.of(self.target)
+                said = f"belongs to {whose}, who alone can replace it there; {OTHER}"
+                raise StoreError(errno.EEXIST, said, str(self.target))
+            refuse_unwritable([self.target, *folders_in(self.target)])
         self._made = [p for p in self.target.parents if not p.exists()]
         above = next(p for p in self.target.parents if p.exists())
         if not above.is_dir():
@@ -220,12 +226,7 @@ class Staging:
             shutil.rmtree(aside, ignore_errors=True)
             lock.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self._name_what_was_asked_for(error)
         # Do not let a second Ctrl-C leave half of it behind.
@@ -430,6 +431,11 @@ def _move(file: Path, folder: Path, name: Path) -> None:
         os.close(at)
 
 
+def part(folder: Path) -> Path:
+    """The folder of a run until it is complete."""
+    return folder.with_name(f"{folder.name}{PART}")
+
+
 def _finished(folder: Path) -> list[Path]:
     parts = [file.parent for file in (folder / "runs").glob(f"*/{MANIFEST}")]
     # The manifest of an unfinished one is there just before it is renamed, and on a full disk.
@@ -540,14 +546,6 @@ def around(place: Path) -> Path | None:
     return inside[-1] if inside else None
 
 
-def refuse_inside(target: Path) -> None:
-    """Raise StoreError if the folder lies inside another talkspurt folder."""
-    if outer := around(real(target.parent) / target.name):
-        raise StoreError(
-            errno.EEXIST, f"lies inside {outer}, which is a whole of its own; {OTHER}", str(target)
-        )
-
-
 def refuse_other(target: Path, claim: Claim) -> None:
     """Raise StoreError unless the folder is absent, empty, or an earlier version."""
     if not target.exists() and not target.is_symlink():
@@ -558,16 +556,6 @@ def refuse_other(target: Path, claim: Claim) -> None:
         raise StoreError(errno.EEXIST, f"is a symbolic link; {OTHER}", str(target))
     present = {str(f.relative_to(target)) for f in files_in(target)} - {LOCK}
     refuse_content(present, manifest_of(target), claim, str(target))
-
-
-def refuse_fixed(target: Path) -> None:
-    """Raise StoreError if a folder cannot be replaced because it belongs to another user."""
-    if not target.is_dir():
-        return
-    if not owners.is_movable(target):
-        said = f"belongs to {owners.of(target)}, who alone can replace it there; {OTHER}"
-        raise StoreError(errno.EEXIST, said, str(target))
-    refuse_unwritable([target, *folders_in(target)])
 
 
 def refuse_unwritable(folders: Iterable[Path]) -> None:

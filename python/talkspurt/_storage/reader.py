@@ -14,9 +14,10 @@ import shutil
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt._storage import remote
 from talkspurt._storage.file_access import (
     file_name,
@@ -26,21 +27,16 @@ from talkspurt._storage.file_access import (
     reading,
     writing,
 )
-from talkspurt._storage.output_folder import FORMAT, MANIFEST, what
-from talkspurt._storage.writer import AUDIO, part, run_folder, write_run
+from talkspurt._storage.output_folder import FORMAT, MANIFEST, part, what
+from talkspurt._storage.writer import AUDIO, run_folder, write_result
 from talkspurt.errors import OtherVersionWarning, StoreError
 from talkspurt.results import validation
 from talkspurt.results.audio import Audio, read_wav
-from talkspurt.results.axis import Axis
 from talkspurt.results.manifest import Manifest, StudyManifest
-from talkspurt.results.result import Result
+from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import TABLES, recorded
-from talkspurt.results.study import Study
 from talkspurt.scenarios import provenance
-from talkspurt.scenarios.members import as_written
-
-if TYPE_CHECKING:
-    import polars as pl
+from talkspurt.scenarios.resolved import as_written
 
 
 def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[str, Any]:
@@ -68,7 +64,8 @@ def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[st
 
 def load(folder: Path) -> Result | Study:
     """Load saved results, also from a URL; see :func:`talkspurt.load`."""
-    folder = remote.local(folder)
+    if far := remote.of(folder):
+        folder = far.downloaded()
     manifest = check(folder)
     read = _study if manifest["kind"] == "study" else load_result
     found: Result | Study = read(folder, manifest)
@@ -117,19 +114,7 @@ def study_of(folder: Path, manifest: StudyManifest, runs: Sequence[Result]) -> S
     """The study of these runs, from a folder with its scenario and a manifest that was checked."""
     with reading(folder / MANIFEST):
         validation.study(manifest, [(run.settings, run.replicate) for run in runs])
-        axes = tuple(map(Axis.of, manifest["axes"]))
-    return Study(
-        name=manifest["name"],
-        title=manifest["title"],
-        description=manifest["description"],
-        axes=axes,
-        replications=manifest["replications"],
-        confidence=manifest["confidence"],
-        scenario=read_text(folder / "scenario.toml"),
-        runs=tuple(runs),
-        sets=manifest["set"],
-        design=manifest.get("design"),
-    )
+        return Study.of_facts(manifest, read_text(folder / "scenario.toml"), runs)
 
 
 def load_result(folder: Path, manifest: Any = None) -> Result:
@@ -170,16 +155,14 @@ def _result(folder: Path, manifest: Manifest, scenario: str, network: Mapping[st
         topology=network,
         manifest={**manifest, "empty_tables": empty},
         _read_table=functools.partial(_read_table, folder, empty, known, has_packets),
-        _file_of=functools.partial(_file_of, folder, empty),
+        _file_of=lambda name: None if name in empty else folder / f"{name}.parquet",
         _read_audio=functools.partial(_read_audio, folder, manifest),
         _written=folder,
         _known=known,
     )
 
 
-@functools.lru_cache(maxsize=256)
-def _shared(text: str) -> Any:
-    return json.loads(text)
+_shared = functools.lru_cache(maxsize=256)(json.loads)
 
 
 @functools.lru_cache(maxsize=256)
@@ -195,8 +178,6 @@ def moved(result: Result, folder: Path) -> Result:
 def _read_table(
     folder: Path, empty: Any, known: validation.Known, has_packets: bool, name: str
 ) -> pl.DataFrame | None:
-    import polars as pl
-
     if name in empty:
         # A table without rows has no file; the manifest has its columns.
         with reading(folder / MANIFEST):
@@ -207,11 +188,6 @@ def _read_table(
         return None
     with reading(file):
         return validation.table(name, pl.read_parquet(file, glob=False), known)
-
-
-def _file_of(folder: Path, empty: Any, name: str) -> Path | None:
-    """The file of a table; none without rows."""
-    return None if name in empty else folder / f"{name}.parquet"
 
 
 def _read_audio(folder: Path, manifest: Manifest, name: str) -> Audio | None:
@@ -246,7 +222,7 @@ def reread(folder: Path) -> Result | None:
 
 def keep_run(run: Result, folder: Path) -> Result:
     """Write one run atomically, and return a result backed by its folder."""
-    manifest = write_run(run, part(folder))
+    manifest = write_result(run, part(folder))
     _put(folder)
     return saved(folder, manifest, run.scenario, run.topology)
 

@@ -46,18 +46,6 @@ def of(place: str | os.PathLike[str]) -> Remote | None:
     return None if url is None else Remote(url)
 
 
-def local(place: str | os.PathLike[str]) -> Path:
-    """A folder of this machine with a result: the place, or what was downloaded from its URL.
-
-    Downloads are kept until the process ends.
-
-    Raises:
-        talkspurt.errors.StoreError: if there is no result, or it cannot be read.
-    """
-    far = of(place)
-    return Path(place) if far is None else far.downloaded()
-
-
 class Remote:
     """A result behind a URL, which may not be there yet."""
 
@@ -124,7 +112,7 @@ class Remote:
                         run = folder / "runs" / file.stem
                         with contextlib.suppress(tarfile.TarError, EOFError):
                             _unpack(file, run)
-                        shutil.rmtree(_part(run), ignore_errors=True)
+                        shutil.rmtree(output_folder.part(run), ignore_errors=True)
                         file.unlink()
 
     def keep(self, run: Path, key: str) -> None:
@@ -307,7 +295,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     Raises:
         tarfile.TarError: if the archive is damaged, or has anything but files of the run.
     """
-    part = _part(folder)
+    part = output_folder.part(folder)
     with tarfile.open(archive) as packed:
         for member in packed:
             # The filters of tarfile came with Python 3.11.4.
@@ -321,10 +309,6 @@ def _unpack(archive: Path, folder: Path) -> None:
                     shutil.copyfileobj(content, file)
     (part / folder.name).rename(folder)
     part.rmdir()
-
-
-def _part(run: Path) -> Path:
-    return run.with_name(f"{run.name}{output_folder.PART}")
 
 
 def _parsed(manifest: bytes | None) -> dict[str, Any] | None:

@@ -10,9 +10,10 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt._storage.file_access import (
     file_name,
     plain_name,
@@ -22,19 +23,14 @@ from talkspurt._storage.file_access import (
     write_text,
     writing,
 )
-from talkspurt._storage.output_folder import FORMAT, MANIFEST, PART
+from talkspurt._storage.output_folder import FORMAT, MANIFEST
 from talkspurt.metrics import dictionary
 from talkspurt.results.manifest import Manifest, Origin, where_and_when
-from talkspurt.results.run_data import TABLES
+from talkspurt.results.run_data import TABLES, RunData
+from talkspurt.results.study_data import StudyData
 from talkspurt.scenarios import provenance
-from talkspurt.scenarios.members import as_written
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
-    from talkspurt.scenarios.source import Question
+from talkspurt.scenarios.resolved import as_written
+from talkspurt.scenarios.source import Question
 
 AUDIO = "audio"
 """The folder of recordings."""
@@ -48,10 +44,7 @@ def header(kind: str) -> dict[str, Any]:
 def write_result(
     result: RunData, folder: Path, *, step: Callable[[str], None] = lambda _: None
 ) -> Manifest:
-    """Write one run to an existing folder, and return its manifest.
-
-    ``step`` is called with the next output.
-    """
+    """Write one run to a folder; returns its manifest. ``step`` is called with the next output."""
     step("tables")
     write_text(folder / "scenario.toml", result.scenario)
     write_text(folder / "topology.json", _indented(json.dumps(as_written(result.topology))))
@@ -130,7 +123,7 @@ def write_study(
         place = run_folder(i, run.settings, run.replicate)
         if not (folder / place / MANIFEST).exists():
             step(f"run {i + 1} of {len(study.runs)}")
-            write_run(run, folder / place)
+            write_result(run, folder / place)
         facts = {"settings": dict(run.settings), "seed": run.seed, "digest": run.digest}
         runs.append({"folder": place, **facts})
     step("tables")
@@ -159,18 +152,6 @@ def key(question: Question) -> str:
     """A hash of all inputs of a study's runs: scenario, files, and engine."""
     runs = map(question.plan.resolved, range(len(question.plan)))
     return provenance.key(runs, question.text, question.sets, FORMAT)
-
-
-def write_run(run: RunData, folder: Path) -> Manifest:
-    """Write one run of a study: tables and recordings, no pictures; returns its manifest."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return write_result(run, folder)
-
-
-def part(folder: Path) -> Path:
-    """The folder of a run until it is complete."""
-    return folder.with_name(f"{folder.name}{PART}")
 
 
 def _manifest(study: StudyData, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Output of ``talkspurt metrics``: the catalogue, or a metric as CSV."""
+"""Output of ``talkspurt metrics``: the catalogue, or the dictionary of tables."""
 
 from __future__ import annotations
 
@@ -6,25 +6,13 @@ import dataclasses
 import sys
 import textwrap
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from talkspurt._terminal.console import known_width
 from talkspurt._terminal.layout import wrapped
 from talkspurt._text.escaping import print_json
-from talkspurt.errors import BadInputError
+from talkspurt.metrics import dictionary
 from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED, SOUND
 from talkspurt.results.run_data import finite
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.metrics import dictionary
-
-Form = Literal["csv", "json", "table"]
-"""How a metric is printed."""
-MAX_BINS = 1_000_000
-"""Maximum number of time bins (rows); more are assumed to be a typing error."""
 
 
 def print_list(*, as_json: bool) -> None:
@@ -87,8 +75,6 @@ def _print(head: str, width: int, words: str = "") -> None:
 
 def print_dictionary(*, as_json: bool) -> None:
     """Unit and meaning of every column of every table."""
-    from talkspurt.metrics import dictionary
-
     if as_json:
         print_json(dictionary.document())
         return
@@ -109,62 +95,3 @@ def _print_fields(title: str, fields: Iterable[dictionary.Field], ending: str = 
         words = f"{' '.join(one.meaning.split())}{unit}"
         head = f"  {one.name:<24} "
         print(textwrap.fill(words, 80, initial_indent=head, subsequent_indent=" " * 27))
-
-
-def print_metric(
-    run: Path,
-    name: str,
-    flow: str | None,
-    link: str | None,
-    bin_s: float | None,
-    form: Form,
-) -> None:
-    """One metric of a result."""
-    from talkspurt import metrics
-    from talkspurt._storage import reader
-    from talkspurt.results.study_data import StudyData
-
-    result = reader.load(run)
-    study = result if isinstance(result, StudyData) else StudyData.of_run(result)
-    longest = max(one.duration_s for one in study.runs)
-    if bin_s is not None and longest > MAX_BINS * bin_s:
-        many = f"{longest / bin_s:.3g} bins in {longest:g} s"
-        raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MAX_BINS:g}")
-    if form == "table":
-        from talkspurt._terminal import tables
-
-        tables.print_metric(study, name, flow, link, bin_s)
-        return
-    if isinstance(result, StudyData):
-        table = result.compute(name, flow, bin_s, link=link)
-    else:
-        table = metrics.compute(result, name, flow, bin_s, link=link)
-    one = metrics.metric(name, of_links=link is not None)
-    if table.is_empty() and isinstance(one, metrics.Column):
-        from talkspurt.figures.values import missing
-
-        raise missing(study, one, flow or link)
-    _print_frame(table, form)
-
-
-def _print_frame(table: pl.DataFrame, form: Form) -> None:
-    if form == "json":
-        print_json(table.to_dicts())
-    else:
-        sys.stdout.write(table.write_csv())
-
-
-def print_sheet(run: Path, form: Form) -> None:
-    """The sheet of a result or study."""
-    from talkspurt._storage import reader
-    from talkspurt.metrics import sheet
-    from talkspurt.results.study_data import StudyData
-
-    result = reader.load(run)
-    study = result if isinstance(result, StudyData) else StudyData.of_run(result)
-    if form == "table":
-        from talkspurt._terminal import tables
-
-        tables.print_sheet(study)
-    else:
-        _print_frame(sheet.sheet(study), form)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from talkspurt import intervals
+from talkspurt import intervals, scores
+from talkspurt._lazy import pl
 from talkspurt._storage.file_access import file_name
 from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, height, say
@@ -21,16 +22,17 @@ from talkspurt._terminal.layout import Cell, Column, Table, name
 from talkspurt._text.format import rate_text, time_text, verdict
 from talkspurt.analysis.answer import Answer, answer
 from talkspurt.analysis.cautions import cautions
+from talkspurt.metrics import metric, sheet
 from talkspurt.metrics.catalogue import SATISFACTION, VIEWS, column, number, quantity
 from talkspurt.metrics.catalogue.kinds import Shown
+from talkspurt.metrics.computing import without_packets
 from talkspurt.results.groups import condensed
+from talkspurt.results.run_data import RunData
+from talkspurt.scores import MODELS, saying
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.figures.values import Part
     from talkspurt.ns2.crosscheck import Crosscheck
-    from talkspurt.results.run_data import RunData
     from talkspurt.results.study_data import StudyData
 
 GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
@@ -153,23 +155,18 @@ def _ends(row: Mapping[str, Any]) -> list[Cell]:
 
 def _sound(of: RunData | StudyData, out: Console) -> None:
     """Scores of the sound, what they mean, and whether they contradict each other."""
-    from talkspurt import scores
-    from talkspurt.results.run_data import RunData
-    from talkspurt.scores import saying
-
-    one = isinstance(of, RunData)
-    runs = [of] if isinstance(of, RunData) else list(of.runs)
-    rows = saying.of_result(of) if isinstance(of, RunData) else saying.of_study(of)
-    axes = [] if isinstance(of, RunData) else [axis.name for axis in of.axes]
+    axes, legend = [], []
+    if isinstance(of, RunData):
+        runs, rows, file = [of], saying.of_result(of), SCORES
+    else:
+        runs, rows, file = list(of.runs), saying.of_study(of), SUMMARY
+        axes = [axis.name for axis in of.axes]
+        legend = intervals.legend(of.summary(tuple(scores.MODELS)).to_dicts())
     heads = [*map(name, axes), name("call"), *(Column(m.label) for m in scores.MODELS.values())]
     cells: list[list[Cell]] = [
         [*row.settings, row.name, *(_spaced(*texts) for texts in row.texts)] for row in rows
     ]
-    table = Table("Scores of the sound", heads, **_cut(cells, SCORES if one else SUMMARY))
-    if not isinstance(of, RunData):
-        found = of.summary(tuple(scores.MODELS)).to_dicts()
-        table.legend = intervals.legend(found)
-    table.print(out)
+    Table("Scores of the sound", heads, **_cut(cells, file), legend=legend).print(out)
     said = [*saying.apart(rows), *scores.said(runs)]
     _say_all([*said, *(saying.meanings(runs) if rows else ())], out)
 
@@ -240,8 +237,6 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
 
 def _sound_differences(study: StudyData, out: Console) -> None:
     """Paired differences of the scores of the sound along each axis."""
-    from talkspurt.scores import MODELS
-
     for axis, frame in study.comparisons(tuple(MODELS)).items():
         rows = [row for row in study.rows(frame) if row["mean"] is not None]
         title = "Paired differences of the scores of the sound"
@@ -306,8 +301,6 @@ WITHOUT = "CSV without --table"
 
 def print_sheet(study: StudyData, out: Console | None = None) -> None:
     """Counts, sizes, rates, delays and loss of every flow, and the nodes that send and receive."""
-    from talkspurt.metrics import sheet
-
     out = out or console()
     found = sheet.nodes(study)
     counts = []
@@ -322,8 +315,6 @@ def print_sheet(study: StudyData, out: Console | None = None) -> None:
     rows = study.rows(study.summary(names))
     _wide(study, "Flows", rows, names, file=WITHOUT).print(out)
     if len(names) == len(sheet.MEASURES):
-        from talkspurt.metrics.computing import without_packets
-
         why = without_packets(study.runs[0])
         say(f"Packet sizes need the packet table: {why}.", out)
 
@@ -343,7 +334,6 @@ def print_metric(
         ValueError: if there is no value.
     """
     from talkspurt.figures.values import against, missing, parts, place_of, sample_note
-    from talkspurt.metrics import metric
 
     one = metric(name, of_links=link is not None)
     wanted, other = (link, flow) if one.of_links else (flow, link)

@@ -119,11 +119,8 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     signs = error.object[error.start : error.end]
-    return "".join(PLAIN.get(sign) or _escaped(sign) for sign in signs), error.end
-
-
-def _escaped(sign: str) -> str:
-    return sign.encode("ascii", "backslashreplace").decode("ascii")
+    plain = (PLAIN.get(sign, sign).encode("ascii", "backslashreplace") for sign in signs)
+    return b"".join(plain).decode("ascii"), error.end
 
 
 codecs.register_error("talkspurt", _plainly)

@@ -6,15 +6,12 @@ They are derived from the flows table, or from a scenario before it runs.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from talkspurt._lazy import pl
 from talkspurt._text.format import time_text
 from talkspurt.scenarios.resolved import values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import polars as pl
 
 REJECTED = 0.01
 """Share of a flow's packets rejected though intact, above which a warning is given.
@@ -35,12 +32,19 @@ def cautions(flows: pl.DataFrame) -> list[str]:
 def openings(resolved: str) -> list[str]:
     """Speech in a resolved scenario that starts before its transport can have connected."""
     flows = values(resolved).get("flows", {})
+    hurried = {
+        name: flow["transport"]["kind"]
+        for name, flow in flows.items()
+        if flow.get("playout", {}).get("anchor") == "first_arrival"
+        and (source := flow.get("source", {})).get("kind") == "speech"
+        and not source.get("lead")
+    }
     return _few(
         f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
-        f"{flow['transport']['kind'].upper()}, and the fixed playout buffer counts from its "
+        f"{kind.upper()}, and the fixed playout buffer counts from its "
         "arrival: it is that much later for the whole call"
-        for name, flow in flows.items()
-        if flow["transport"]["kind"] in HANDSHAKES and _hurries(flow)
+        for name, kind in hurried.items()
+        if kind in HANDSHAKES
     )
 
 
@@ -49,13 +53,6 @@ def out_of_range(row: Mapping[str, Any]) -> list[str]:
     # Results of earlier versions have no such column.
     limits = row.get("quality_limits")
     return limits.split("; ") if limits else []
-
-
-def _hurries(flow: dict[str, Any]) -> bool:
-    source = flow.get("source", {})
-    first: bool = flow.get("playout", {}).get("anchor") == "first_arrival"
-    at_once: bool = source.get("kind") == "speech" and not source.get("lead")
-    return at_once and first
 
 
 def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from talkspurt._lazy import pl
 from talkspurt.metrics.catalogue import of_a_flow
+from talkspurt.results.run_data import finite
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.results.axis import Axis
     from talkspurt.results.study_data import StudyData
 
@@ -62,8 +62,6 @@ class Estimate:
 
 def of_study(study: StudyData, measure: str) -> pl.DataFrame:
     """The table of :meth:`talkspurt.Study.sensitivity`."""
-    import polars as pl
-
     if study.design is None:
         raise ValueError("sensitivity needs a study with a [design]")
     of_a_flow(measure)  # an unknown measure is an error of its own
@@ -109,29 +107,24 @@ def estimate(study: StudyData, values: Numbers) -> tuple[list[Estimate], str | N
     assert study.design is not None
     factors = [axis for axis in study.axes if axis.factor]
     there = np.isfinite(values)
-    if study.design["indices"]:
-        names = [axis.name for axis in factors]
-        note = None
-        if not there.all():
-            # Without some rows, the estimators would be of another region.
-            note = f"{(~there).sum()} of {len(values)} points have no value"
-        elif np.ptp(values) == 0:
-            note = CONSTANT
-        if note is not None:
-            undefined = (Estimate(n, index) for index in ("first", "total") for n in names)
-            return list(undefined), note
-        return sobol(names, values, study.confidence), None
     inputs: dict[str, Numbers] = {}
-    points = [run.settings for run in study.runs[:: study.replications]][: len(values)]
-    for axis in factors:
-        inputs |= _terms(axis, [settings[axis.name] for settings in points])
-    note = None
-    if there.sum() < len(inputs) + 2:
-        note = f"{(~there).sum()} of {len(values)} points have no value: too few remain"
-    elif np.ptp(values[there]) == 0:
-        note = CONSTANT
-    if note is not None:
-        return [Estimate(n, index) for index in ("src", "prcc") for n in inputs], note
+    note = f"{(~there).sum()} of {len(values)} points have no value"
+    if study.design["indices"]:
+        names, kinds = [axis.name for axis in factors], ("first", "total")
+        # Without some rows, the estimators would be of another region.
+        undefined = not there.all()
+    else:
+        points = [run.settings for run in study.runs[:: study.replications]][: len(values)]
+        for axis in factors:
+            inputs |= _terms(axis, [settings[axis.name] for settings in points])
+        names, kinds = list(inputs), ("src", "prcc")
+        note += ": too few remain"
+        undefined = there.sum() < len(inputs) + 2
+    if undefined or np.ptp(values[there]) == 0:
+        nothing = [Estimate(name, index) for index in kinds for name in names]
+        return nothing, note if undefined else CONSTANT
+    if study.design["indices"]:
+        return sobol(names, values, study.confidence), None
     chosen = {name: column[there] for name, column in inputs.items()}
     return regression(chosen, values[there], study.confidence), None
 
@@ -177,11 +170,7 @@ def _estimates(
     for (name, index), value, sample in zip(keys, exact, samples.T, strict=True):
         there = sample[np.isfinite(sample)]
         low, high = np.percentile(there, (tail, 100 - tail)) if len(there) else (np.nan, np.nan)
-        yield Estimate(name, index, *map(_finite, (value, low, high)))
-
-
-def _finite(number: float) -> float | None:
-    return float(number) if np.isfinite(number) else None
+        yield Estimate(name, index, *(finite(float(end)) for end in (value, low, high)))
 
 
 def regression(inputs: Mapping[str, Numbers], values: Numbers, confidence: float) -> list[Estimate]:

@@ -29,6 +29,7 @@ from talkspurt._text.format import offered
 from talkspurt.emulating import account, namespaces
 from talkspurt.emulating.namespaces import LISTEN_S, STEP_S, Node, User
 from talkspurt.errors import BadInputError
+from talkspurt.metrics import dictionary
 from talkspurt.results.manifest import Manifest
 from talkspurt.results.result import Result
 from talkspurt.results.run_data import Scratch
@@ -434,8 +435,6 @@ class Emulation:
             self._nodes[name] = Node(name, wanted)
         meanings = None
         if self._tables == "folder":
-            from talkspurt.metrics import dictionary
-
             meanings = _core.Meanings(dictionary.json_columns())
         devices = [(name, node.device) for name, node in self._nodes.items()]
         self._answers: dict[int, dict[str, Any]] = {}

@@ -12,12 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from talkspurt import ScenarioError
+from talkspurt._commands.options import EmulateOptions
+from talkspurt._commands.running import as_asked, say_where, sets_of
 from talkspurt._storage import interrupts, output_folder, writer
 from talkspurt._terminal.console import console, say
-from talkspurt._text.escaping import visible
+from talkspurt._text.escaping import print_json, visible
+from talkspurt._text.format import time_text
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
 from talkspurt.errors import BadInputError
 from talkspurt.results.result import Result
@@ -26,8 +28,6 @@ from talkspurt.scenarios.source import Question
 
 WORDS = ("--at", "--serve")
 
-if TYPE_CHECKING:
-    from talkspurt._commands.options import EmulateOptions
 CTRL_C_S = 1.0
 """Time for commands to end after Ctrl-C, before the network ends."""
 
@@ -86,8 +86,6 @@ def run(
     scenario: Path, commands: Sequence[Wanted], shell: str | None, options: EmulateOptions
 ) -> int:
     """Emulate, print and write the result; returns the exit status."""
-    from talkspurt._commands.running import as_asked, say_where
-
     namespaces.act_as(namespaces.User.behind_sudo())
     if not commands and shell is None:
         raise BadInputError("emulate: needs --at NODE -- COMMAND, or --shell NODE")
@@ -127,8 +125,6 @@ def run(
             for words in account.failures(answer.manifest["real_time"]):
                 _say(words)
         if as_json:
-            from talkspurt._text.escaping import print_json
-
             print_json(answer.to_json())
         elif not quiet:
             from talkspurt._terminal import tables
@@ -146,8 +142,6 @@ def _read(
     scenario: Path, nodes: Sequence[str], options: EmulateOptions
 ) -> tuple[Question, float | None]:
     """The scenario, and after how many seconds the emulation ends if it ends earlier."""
-    from talkspurt._commands.running import sets_of
-
     length = options.duration
     if length is not None and not duration_s(length):
         raise BadInputError(
@@ -241,8 +235,6 @@ def _duration_s(question: Question) -> float:
 
 
 def _beginning(emulation: Emulation, most_s: float | None) -> str:
-    from talkspurt._text.format import time_text
-
     where = (f"{node} {' '.join(all)}" for node, all in emulation.addresses.items())
     length = time_text(_duration_s(emulation.question) if most_s is None else most_s)
     how = "" if emulation.is_real_time else "; without real-time priority, packets may be late"

@@ -218,7 +218,8 @@ def bound() -> int:
     return count
 
 
-NAMES = ("bytes", "packets", "errors", "dropped", "fifo", "frame", "compressed", "multicast")
+NAMES = ("bytes", "packets", "errors", "dropped")
+"""The first of the eight columns for each direction."""
 
 
 def counters() -> dict[str, int] | None:
@@ -227,12 +228,9 @@ def counters() -> dict[str, int] | None:
         name, _, values = row.partition(":")
         if name.strip() == DEVICE:
             numbers = [int(it) for it in values.split()]
-            received = zip(NAMES, numbers[:8], strict=False)
-            sent = zip(NAMES, numbers[8:], strict=False)
-            found = {f"received_{k}": v for k, v in received} | {f"sent_{k}": v for k, v in sent}
-            kept = ("bytes", "packets", "errors", "dropped")
-            found = {k: v for k, v in found.items() if k.partition("_")[2] in kept}
-            return found | {"socket_dropped": socket_dropped()}
+            received = {f"received_{k}": v for k, v in zip(NAMES, numbers, strict=False)}
+            sent = {f"sent_{k}": v for k, v in zip(NAMES, numbers[8:], strict=False)}
+            return {**received, **sent, "socket_dropped": socket_dropped()}
     return None
 
 

@@ -8,46 +8,20 @@ it is the x axis, and each point has the style of its transport.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from talkspurt.analysis.sensitivity import INDICES
-from talkspurt.figures import panel, scale
+from talkspurt.figures import panel, scale, style
 from talkspurt.figures.maps import over_two_axes
-from talkspurt.figures.panel import (
-    MAX_PANELS,
-    Key,
-    Line,
-    Sharing,
-    across,
-    keeps_transports,
-    lines_over,
-    share_out,
-)
-from talkspurt.figures.style import (
-    BLUE,
-    DASHES,
-    FILLS,
-    INK,
-    LINE_LENGTH,
-    ORANGE,
-    WIDTH,
-    Style,
-    bounds,
-    left_out,
-    note,
-    panels,
-    styled,
-)
 from talkspurt.figures.values import short
+from talkspurt.metrics import Column
 from talkspurt.metrics.catalogue import VIEWS, column, of_a_flow
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from talkspurt.metrics import Column
-    from talkspurt.results.axis import Axis
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.axis import Axis
+from talkspurt.results.study_data import StudyData
 
 SHOWN = tuple(VIEWS["figures"])
 NARROW = 2
@@ -58,7 +32,7 @@ LETTERS = 62
 """Letters of a legend's line in such a figure."""
 BAR = 0.38
 """Width of a bar; the distance of factors is 1."""
-COLOURS = (BLUE, ORANGE)
+COLOURS = (style.BLUE, style.ORANGE)
 
 
 def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
@@ -77,31 +51,31 @@ def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
 
 def over_axis(study: StudyData, name: str) -> Figure | None:
     """Means and intervals of one measure over an axis, in as many panels as needed."""
-    axis = across(study)
-    lines = lines_over(study, axis, name) if axis else []
+    axis = panel.across(study)
+    lines = panel.lines_over(study, axis, name) if axis else []
     if axis is None or not lines:
         return None
-    with styled():
+    with style.styled():
         return _drawn(study, axis, lines, column(name))
 
 
-def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -> Figure:
+def _drawn(study: StudyData, axis: Axis, lines: Sequence[panel.Line], shown: Column) -> Figure:
     keys = ["flow", *(other.name for other in study.axes if other is not axis)]
-    shared = share_out(lines)
+    shared = panel.share_out(lines)
     parts = list(shared.parts.items())
-    drawn, rest = parts[:MAX_PANELS], parts[MAX_PANELS:]
-    entries: dict[str, list[Line]] = {}
+    drawn, rest = parts[: panel.MAX_PANELS], parts[panel.MAX_PANELS :]
+    entries: dict[str, list[panel.Line]] = {}
     for line in lines:
         entries.setdefault(shared.entry(line), []).append(line)
     looks = shared.looks()
-    numbers = scale.numbers(axis.labels) if keeps_transports(study, axis) else None
+    numbers = scale.numbers(axis.labels) if panel.keeps_transports(study, axis) else None
     by_flow = 0 in shared.apart
     flows = len({line.key[0] for line in lines}) if by_flow else 1
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
     alone = len(drawn) == 1
-    width = SMALL if alone else WIDTH
+    width = SMALL if alone else style.WIDTH
     of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
-    figure, grid = panels(
+    figure, grid = style.panels(
         scale.headed(shown.label, shown.shown_unit) + of,
         len(drawn),
         columns,
@@ -115,7 +89,7 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
         its = [looks[shared.entry(line)] for line in inside]
         panel.draw(ax, axis, numbers, inside, its, shown.scale)
         panel.frame(
-            ax, axis, numbers, columns * WIDTH / width, bottom=place >= len(drawn) - columns
+            ax, axis, numbers, columns * style.WIDTH / width, bottom=place >= len(drawn) - columns
         )
         if shared.apart:
             words = _words(keys, shared, part, "\n" if columns > NARROW else " · ")
@@ -132,8 +106,8 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[Line], shown: Column) -
     if len(entries) > 1:
         _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
-    not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
-    note(figure, *panel.said(seen), not_drawn)
+    not_drawn = style.left_out("panel", [_words(keys, shared, part) for part, _ in rest])
+    style.note(figure, *panel.said(seen), not_drawn)
     return figure
 
 
@@ -148,14 +122,16 @@ def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | 
     return 4 if of_a_flow % 4 == 0 else 3
 
 
-def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · ") -> str:
+def _words(
+    keys: Sequence[str], shared: panel.Sharing, part: panel.Key, between: str = " · "
+) -> str:
     """The settings of a panel."""
     named = ((keys[i], value) for i, value in zip(shared.apart, part, strict=True))
     return between.join(value if key == "flow" else f"{key} {value}" for key, value in named)
 
 
 def _heights(
-    grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Column, *, shared: bool
+    grid: Sequence[Axes], parts: Sequence[Sequence[panel.Line]], shown: Column, *, shared: bool
 ) -> None:
     """MOS has a fixed scale; others are fitted to the intervals, and panels of a flow share one."""
     if shown.name == "mos":
@@ -168,12 +144,12 @@ def _heights(
         seen += panel.extent(row for line in lines for row in line.rows)
     for ax, lines in zip(grid, parts, strict=True):
         seen = ends["" if shared else lines[0].key[0]]
-        ax.set_ylim(*bounds(min(seen) * shown.scale, max(seen) * shown.scale))
+        ax.set_ylim(*style.bounds(min(seen) * shown.scale, max(seen) * shown.scale))
 
 
 def _legend(
     where: Figure | Axes,
-    entries: Mapping[str, Sequence[Line]],
+    entries: Mapping[str, Sequence[panel.Line]],
     looks: Mapping[str, int],
     *,
     joined: bool,
@@ -182,20 +158,17 @@ def _legend(
 
     Above a single panel, beside several.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
     handles = []
     for words, lines in entries.items():
         styles = {line.style for line in lines}
-        style = styles.pop() if len(styles) == 1 else Style(INK, "o")
+        own = styles.pop() if len(styles) == 1 else style.Style(style.INK, "o")
         look = looks[words]
-        dashes = DASHES[look]
-        drawn: dict[str, Any] = {"color": style.colour, "marker": style.marker, "lw": 1.2}
-        drawn |= {"fillstyle": FILLS[look], "markerfacecoloralt": "none"}
+        dashes = style.DASHES[look]
+        drawn: dict[str, Any] = {"color": own.colour, "marker": own.marker, "lw": 1.2}
+        drawn |= {"fillstyle": style.FILLS[look], "markerfacecoloralt": "none"}
         drawn["ls"] = "none" if not joined else (0, dashes) if dashes else "-"
         handles.append(Line2D([], [], label=words, **drawn))
-    length = LINE_LENGTH if joined else None
+    length = style.LINE_LENGTH if joined else None
     look_of: dict[str, Any] = {"handles": handles, "fontsize": 8}
     if isinstance(where, Figure):
         where.legend(loc="outside right upper", handlelength=length, **look_of)
@@ -206,7 +179,7 @@ def _legend(
         bbox_to_anchor=(0, 1),
         borderaxespad=0,
         ncols=max(1, min(len(entries), LETTERS // letters)),
-        handlelength=LINE_LENGTH - 2 if joined else 1,
+        handlelength=style.LINE_LENGTH - 2 if joined else 1,
         columnspacing=1.2,
         **look_of,
     )
@@ -222,17 +195,21 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row["value"] is not None:
+            # Of an index without an interval, both ends are its value.
+            row |= {end: row["value"] for end in ("low", "high") if row[end] is None}
             found.setdefault(tuple(row[key] for key in keys), []).append(row)
     if not found:
         return None
     factors = list(dict.fromkeys(row["factor"] for row in rows))
     kinds = list(dict.fromkeys(row["index"] for row in rows))
-    shown = list(found.items())[:MAX_PANELS]
+    shown = list(found.items())[: panel.MAX_PANELS]
     columns = min(len(shown), 2)
     high = -(-len(shown) // columns) * (0.6 + 0.4 * len(factors)) + 0.9
-    with styled():
+    with style.styled():
         title = f"Sensitivity of {of_a_flow(measure).quantity.label}"
-        figure, grid = panels(title, len(shown), columns, width=WIDTH, height=high, sharey=True)
+        figure, grid = style.panels(
+            title, len(shown), columns, width=style.WIDTH, height=high, sharey=True
+        )
         for ax, (key, its) in zip(grid, shown, strict=True):
             for place, kind in enumerate(kinds):
                 of_kind = [row for row in its if row["index"] == kind]
@@ -240,23 +217,20 @@ def sensitivity(study: StudyData, measure: str) -> Figure | None:
                 x = [row["value"] for row in of_kind]
                 # Ends of a percentile interval may lie on one side of the value.
                 ends = [
-                    [max(0.0, row["value"] - _or(row["low"], row)) for row in of_kind],
-                    [max(0.0, _or(row["high"], row) - row["value"]) for row in of_kind],
+                    [max(0.0, row["value"] - row["low"]) for row in of_kind],
+                    [max(0.0, row["high"] - row["value"]) for row in of_kind],
                 ]
                 label = INDICES[kind]
                 ax.barh(y, x, BAR, color=COLOURS[place], label=label)
-                ax.errorbar(x, y, xerr=ends, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)
-            ax.axvline(0, color=INK, lw=0.6)
+                ax.errorbar(
+                    x, y, xerr=ends, fmt="none", ecolor=style.INK, elinewidth=0.8, capsize=2
+                )
+            ax.axvline(0, color=style.INK, lw=0.6)
             ax.set_title(" · ".join(key), fontsize=9, fontweight="normal")
             ax.set_yticks(range(len(factors)), factors)
         grid[0].invert_yaxis()
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-        rest = [" · ".join(key) for key in list(found)[MAX_PANELS:]]
+        rest = [" · ".join(key) for key in list(found)[panel.MAX_PANELS :]]
         level = f"Whiskers: bootstrap intervals of {study.confidence * 100:g} %."
-        note(figure, level, left_out("panel", rest))
+        style.note(figure, level, style.left_out("panel", rest))
     return figure
-
-
-def _or(end: float | None, row: dict[str, Any]) -> float:
-    """An end of an interval, or the value of an index without one."""
-    return float(row["value"] if end is None else end)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import polars as pl
+import polars as pl
 
 COLUMNS = 1000
 """Columns of pixels of a figure; its bitmap has fewer between its axes."""
@@ -17,8 +14,6 @@ def kept(x: pl.Series, *lines: pl.Series, columns: int = COLUMNS) -> pl.Series:
     In each column, these are the first, last, minimum and maximum of each line, and the first of
     successive missing values (null or NaN), so that gaps stay. Few points are all kept.
     """
-    import polars as pl
-
     places = pl.int_range(x.len(), eager=True, dtype=pl.UInt32)
     if x.len() <= 4 * columns or x[-1] <= x[0]:
         return places

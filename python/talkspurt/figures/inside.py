@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import polars as pl
+
+from talkspurt.figures import decimating
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
@@ -16,7 +19,6 @@ from talkspurt.metrics.catalogue import column
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -105,8 +107,6 @@ TITLES = {
 
 def directions(result: RunData, gauge: str) -> list[str]:
     """Directions whose sender has this gauge, with the names of the ``flows`` table."""
-    import polars as pl
-
     rows = result.gauges(gauge=gauge).select("flow", "side").unique(maintain_order=True)
     named = pl.when(pl.col("side") == "to").then(pl.col("flow") + REVERSE).otherwise("flow")
     there = set(rows.select(named)["flow"].to_list()) if rows.height else set()
@@ -122,10 +122,6 @@ def steps_of(result: RunData, direction: str, gauge: str) -> pl.DataFrame:
 
 def held(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
     """``time_s`` and ``value`` of a gauge until the end; of many rows, those that can be seen."""
-    import polars as pl
-
-    from talkspurt.figures import decimating
-
     rows = rows.select("time_s", "value").filter(pl.col("value").is_finite())
     if rows.is_empty():
         return rows

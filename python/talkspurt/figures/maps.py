@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
 
 from talkspurt.figures.scale import headed, ticks
 from talkspurt.figures.style import INK, WIDTH, left_out, note, panels, styled
 from talkspurt.figures.values import short
-from talkspurt.metrics.catalogue import column
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
-
-    from talkspurt.metrics.catalogue import Quantity
-    from talkspurt.results.axis import Axis
-    from talkspurt.results.study_data import StudyData
+from talkspurt.metrics.catalogue import Quantity, column
+from talkspurt.results.axis import Axis
+from talkspurt.results.study_data import StudyData
 
 FAR = 50
 """Above this ratio of the maximum to the minimum, the colour scale is logarithmic."""
@@ -94,8 +90,6 @@ def draw(
 
 def _norm(shown: Quantity, name: str, values: Sequence[float]) -> Normalize:
     """The colour scale."""
-    from matplotlib.colors import LogNorm, Normalize
-
     low, high = min(values), max(values)
     if name in FIXED:
         low, high = (end * shown.scale for end in FIXED[name])

@@ -7,16 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from talkspurt._text.format import time_text, verdict
-from talkspurt.figures.style import (
-    CAUSE_COLOURS,
-    FAINT,
-    FATE_COLOURS,
-    LINE_LENGTH,
-    Style,
-    label_ends,
-    sheet,
-    widths,
-)
+from talkspurt.figures import style
 from talkspurt.figures.time import DROP, MAX_FLOWS, say_shown, styles_of
 from talkspurt.metrics import opinion
 
@@ -46,12 +37,12 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
         return None
     shown = rows.head(MAX_FLOWS).to_dicts()
     styles = styles_of(result)
-    figure, (ax,) = sheet("MOS, and what took from it", height=1.15 + 0.42 * len(shown))
+    figure, (ax,) = style.sheet("MOS, and what took from it", height=1.15 + 0.42 * len(shown))
     for place, row in enumerate(shown):
         ax.barh(place, row["mos"] - 1, left=1, color=styles[row["name"]].colour, height=0.62)
         found = verdict(row["r_factor"])
         left = row["mos"]
-        for cause, colour in CAUSE_COLOURS.items():
+        for cause, colour in style.CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0
             # The three are computed separately, so their sum may exceed the whole.
             ax.barh(place, taken, left=left, color=colour, height=0.3, alpha=0.85)
@@ -72,7 +63,8 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     ax.grid(visible=False, axis="y")
     ax.tick_params(left=False)
     keys = [
-        Patch(color=c, alpha=0.85, label=f"lost to {cause}") for cause, c in CAUSE_COLOURS.items()
+        Patch(color=c, alpha=0.85, label=f"lost to {cause}")
+        for cause, c in style.CAUSE_COLOURS.items()
     ]
     figure.legend(handles=keys, loc="outside lower right", ncols=3, fontsize=8)
     return figure
@@ -89,27 +81,27 @@ def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure
     if not windows:
         return None
     styles = styles_of(result)
-    figure, (ax,) = sheet(f"MOS of each window of {time_text(width)}")
-    ax.axhline(BEST_MOS, color=FAINT, linewidth=0.9, linestyle=":")
+    figure, (ax,) = style.sheet(f"MOS of each window of {time_text(width)}")
+    ax.axhline(BEST_MOS, color=style.FAINT, linewidth=0.9, linestyle=":")
     ends = []
-    for (call, rows), width_pt in zip(windows.items(), widths(len(windows)), strict=True):
-        style = styles[call]
+    for (call, rows), width_pt in zip(windows.items(), style.widths(len(windows)), strict=True):
+        look = styles[call]
         there = rows.drop_nulls("mos")
         starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
         # A step from a window's start to its end, none over windows without speech.
-        dashes: Any = (0, style.dashes) if style.dashes else "solid"
+        dashes: Any = (0, look.dashes) if look.dashes else "solid"
         until = (starts + width).clip(max=result.duration_s)
-        ax.hlines(mos, starts, until, colors=style.colour, linestyles=dashes, linewidth=width_pt)
+        ax.hlines(mos, starts, until, colors=look.colour, linestyles=dashes, linewidth=width_pt)
         next_door = np.diff(starts) < 1.5 * width
         sides = (starts[1:][next_door], mos[:-1][next_door], mos[1:][next_door])
-        ax.vlines(*sides, colors=style.colour, linewidth=0.6)
-        ends.append((result.duration_s, float(mos[-1]), call, style.colour))
+        ax.vlines(*sides, colors=look.colour, linewidth=0.6)
+        ends.append((result.duration_s, float(mos[-1]), call, look.colour))
     ax.set_xlim(0, result.duration_s)
     ax.set_ylim(0.9, 4.55)
     ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
     ax.set_xlabel("time / s")
     ax.set_ylabel("MOS")
-    label_ends(ax, ends)
+    style.label_ends(ax, ends)
     say_shown(ax, len(calls), "calls")
     return figure
 
@@ -120,29 +112,29 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
 
     chosen = [flow] if flow else result.calls
     styles = styles_of(result)
-    figure, (ax,) = sheet(
+    figure, (ax,) = style.sheet(
         "Share of voice frames delivered within a time of their capture", height=3.0
     )
     drawn = 0
     least = math.inf
-    for name, width in zip(chosen[:MAX_FLOWS], widths(len(chosen[:MAX_FLOWS])), strict=True):
+    for name, width in zip(chosen[:MAX_FLOWS], style.widths(len(chosen[:MAX_FLOWS])), strict=True):
         rows = result.frames(name)
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
         if took.size:
             share = np.arange(1, took.size + 1) / rows.height
-            style = styles[name]
+            look = styles[name]
             marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
             ax.plot(
                 [took[0], *took],
                 [0, *share],
                 drawstyle="steps-post",
-                marker=style.marker,
+                marker=look.marker,
                 markersize=4.5,
                 markevery=marks,
                 label=name,
-                fillstyle="none" if style.dashes else "full",
+                fillstyle="none" if look.dashes else "full",
                 linewidth=width,
-                **style.line(),
+                **look.line(),
             )
             drawn += 1
             least = min(least, took[0])
@@ -153,7 +145,7 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("time from capture to delivery / ms")
     ax.set_ylabel("frames")
-    ax.legend(loc="lower right", fontsize=8.5, handlelength=LINE_LENGTH)
+    ax.legend(loc="lower right", fontsize=8.5, handlelength=style.LINE_LENGTH)
     return figure
 
 
@@ -162,7 +154,7 @@ def fates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     chosen = [flow] if flow else result.calls[:MAX_FLOWS]
     if not chosen:
         return None
-    figure, (ax,) = sheet("What became of each voice frame", height=0.95 + 0.42 * len(chosen))
+    figure, (ax,) = style.sheet("What became of each voice frame", height=0.95 + 0.42 * len(chosen))
     seen: set[str] = set()
     for place, name in enumerate(chosen):
         seen |= _strip(ax, result.frames(name), place, result.duration_s)
@@ -175,7 +167,7 @@ def fates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     ax.tick_params(left=False)
     from matplotlib.patches import Patch
 
-    there = {fate: colour for fate, colour in FATE_COLOURS.items() if fate in seen}
+    there = {fate: colour for fate, colour in style.FATE_COLOURS.items() if fate in seen}
     keys = [Patch(color=colour, label=fate.replace("_", " ")) for fate, colour in there.items()]
     figure.legend(handles=keys, loc="outside lower right", ncols=len(keys), fontsize=8)
     return figure
@@ -187,7 +179,7 @@ def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[s
     step = min((b - a for a, b in pairwise(times)), default=duration_s / 100)
     for fate in rows["fate"].unique(maintain_order=True).to_list():
         spans = _spans(rows.filter(fate=fate)["captured_s"].to_list(), step)
-        _patches(ax, spans, (place - 0.36, 0.72), color=FATE_COLOURS.get(fate, FAINT))
+        _patches(ax, spans, (place - 0.36, 0.72), color=style.FATE_COLOURS.get(fate, style.FAINT))
     return set(rows["fate"].to_list())
 
 
@@ -214,7 +206,9 @@ def waveform(result: RunData, flow: str | None, link: str | None) -> Figure | No
     if name is None or name not in result.heard:
         return None
     audio = result.audio(name).mono()
-    figure, axes = sheet(f"{name}: said and heard", height=2.8, rows=2, sharex=True, sharey=True)
+    figure, axes = style.sheet(
+        f"{name}: said and heard", height=2.8, rows=2, sharex=True, sharey=True
+    )
     colour = styles_of(result)[name].colour
     for ax, samples, word in zip(
         axes, (audio.sent, audio.received), ("said", "heard"), strict=True
@@ -248,7 +242,7 @@ def _shade_missing(ax: Axes, rows: pl.DataFrame, start_s: float | None) -> None:
     first = float(rows["captured_s"][0]) if start_s is None else start_s
     times = rows["captured_s"].to_list()
     step = (times[-1] - first) / (len(times) - 1) if len(times) > 1 else 0.02
-    for fate, colour in FATE_COLOURS.items():
+    for fate, colour in style.FATE_COLOURS.items():
         spans = _spans((rows.filter(fate=fate)["captured_s"] - first).to_list(), step)
         if spans and fate != "played":
             low, high = ax.get_ylim()
@@ -263,7 +257,7 @@ def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure |
     if not chosen:
         return None
     title = "Each frame's delay, from capture to its last packet; ticks: never complete"
-    figure, (ax,) = sheet(title)
+    figure, (ax,) = style.sheet(title)
     styles = styles_of(result)
     for name in chosen[:MAX_FLOWS]:
         draw_frames(ax, frames.filter(flow=name), styles[name], name)
@@ -275,11 +269,11 @@ def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure |
     return figure
 
 
-def draw_frames(ax: Axes, frames: pl.DataFrame, style: Style, label: str) -> None:
+def draw_frames(ax: Axes, frames: pl.DataFrame, look: style.Style, label: str) -> None:
     """The frames of one flow."""
     whole = frames.drop_nulls("complete_s")
     delay = (whole["complete_s"] - whole["captured_s"]).to_numpy() * 1e3
     at = whole["captured_s"].to_numpy()
-    ax.plot(at, delay, ".", markersize=2.5, color=style.colour, label=label)
+    ax.plot(at, delay, ".", markersize=2.5, color=look.colour, label=label)
     never = frames.filter(frames["complete_s"].is_null())["captured_s"].to_numpy()
     ax.plot(never, [0.0] * len(never), "|", markersize=7, color=DROP)

@@ -11,53 +11,23 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
 
 from talkspurt import intervals
-from talkspurt.figures import chart, decimating, maps, panel, scale
+from talkspurt.figures import chart, decimating, maps, panel, scale, style, values
 from talkspurt.figures.panel import MAX_PANELS
-from talkspurt.figures.style import (
-    LINE_LENGTH,
-    WIDTH,
-    Style,
-    bounds,
-    left_out,
-    note,
-    panels,
-    styled,
-    transport_style,
-)  # fmt: skip
-from talkspurt.figures.values import (
-    KINDS,
-    TIME,
-    Numbers,
-    Part,
-    Plot,
-    against,
-    chosen,
-    half_width,
-    mean_line,
-    mean_of,
-    missing,
-    parts,
-    same_places,
-    sample_note,
-    short,
-    together,
-    unknown,
-    unknown_places,
-)
+from talkspurt.figures.values import Numbers, Part, Plot, against, half_width, mean_of, short
 from talkspurt.metrics.catalogue import metric, over_time
 from talkspurt.results.axis import Axis
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.study_data import StudyData
 
 TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
@@ -94,22 +64,22 @@ def figure(
 ) -> Figure:
     """Draw a measure of the catalogue; see :meth:`talkspurt.Study.figure`."""
     faults: list[Exception] = []
-    if time and over not in (None, TIME):
+    if time and over not in (None, values.TIME):
         faults.append(ValueError(f"time, and over {over!r}: give one of them"))
-    if kind is not None and kind not in KINDS:
-        faults.append(ValueError(f"no kind of figure {kind!r}: expected {', '.join(KINDS)}"))
-    is_axis = any(axis.name == TIME for axis in study.axes)
-    along_time = time or (over == TIME and not is_axis)
+    if kind is not None and kind not in values.KINDS:
+        faults.append(ValueError(f"no kind of figure {kind!r}: expected {', '.join(values.KINDS)}"))
+    is_axis = any(axis.name == values.TIME for axis in study.axes)
+    along_time = time or (over == values.TIME and not is_axis)
     try:
         one = metric(measure, of_links=link is not None)
         if along_time:
             one = over_time(one)
     except (KeyError, ValueError) as error:
-        faults += unknown(study, None, None if along_time else over, by)
-        raise together([error, *faults, *unknown_places(study, flow, link)]) from None
+        faults += values.unknown(study, None, None if along_time else over, by)
+        raise values.together([error, *faults, *values.unknown_places(study, flow, link)]) from None
     if along_time:
         over = None
-    faults += unknown(study, one, over, by)
+    faults += values.unknown(study, one, over, by)
     if over is not None and over == by:
         faults.append(ValueError(f"over and by are both {over!r}"))
     name, other = (link, flow) if one.of_links else (flow, link)
@@ -117,16 +87,16 @@ def figure(
         kinds = ("links", "flows") if one.of_links else ("flows", "links")
         faults.append(ValueError(f"{one.full_name} is of {kinds[0]}, not of {kinds[1]}"))
     try:
-        found = parts(study, one, name, bin_s)
+        found = values.parts(study, one, name, bin_s)
         if not found and not faults:
-            faults.append(missing(study, one, name))
+            faults.append(values.missing(study, one, name))
     except (KeyError, ValueError) as error:
         faults.append(error)
     if faults:
-        raise together(faults) from None
-    drawn = chosen(study, one, found, over, by, kind)
-    drawn.notes.extend(filter(None, [sample_note(study, one, found)]))
-    with styled():
+        raise values.together(faults) from None
+    drawn = values.chosen(study, one, found, over, by, kind)
+    drawn.notes.extend(filter(None, [values.sample_note(study, one, found)]))
+    with style.styled():
         if drawn.kind == "map":
             return _map(drawn)
         if drawn.kind == "cdf":
@@ -142,7 +112,7 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     shown = list(every.items())[:MAX_PANELS]
     labels = drawn.labels(drawn.by)
     columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
-    width = WIDTH
+    width = style.WIDTH
     below = 0.0
     shared = len(shown) > 1 and drawn.place not in drawn.rest
     # Panels with scales of their own are narrower by their numbers.
@@ -153,17 +123,17 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
         groups = drawn.groups(drawn.over).labels
         bars = len(labels) * BAR if of_bars else 0.0
         need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
-        if columns * need > WIDTH:
+        if columns * need > style.WIDTH:
             columns = max(1, min(columns, int(MAX_WIDTH / need)))
-        width = min(max(WIDTH, columns * need), MAX_WIDTH)
-        if panel.slanted(groups, own * columns * WIDTH / width):
+        width = min(max(style.WIDTH, columns * need), MAX_WIDTH)
+        if panel.slanted(groups, own * columns * style.WIDTH / width):
             below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
     height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
     named = {} if drawn.by else _transports_to_name(drawn)
     beside = LEGEND if drawn.by or named else 0.0
     entries = len(labels) if drawn.by else len(named)
     height = max(height + below, 0.9 + 0.17 * entries)
-    figure, grid = panels(
+    figure, grid = style.panels(
         textwrap.shorten(_title(drawn), int(13 * width), placeholder=" …"),
         len(shown),
         columns,
@@ -174,7 +144,7 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     )
     for i, (ax, (key, found)) in enumerate(zip(grid, shown, strict=True)):
         bottom = i >= len(shown) - columns
-        draw(drawn, ax, found, own * columns * WIDTH / width, bottom=bottom)
+        draw(drawn, ax, found, own * columns * style.WIDTH / width, bottom=bottom)
         if key:
             words = _words(drawn, key)
             ax.set_title(
@@ -193,7 +163,7 @@ def _drawn(drawn: Plot, draw: Any) -> Figure:
     elif named:
         _legend(drawn, figure, "transport", named)
     rest = [_words(drawn, key) for key in list(every)[MAX_PANELS:]]
-    note(figure, *dict.fromkeys(drawn.notes), left_out("panel", rest))
+    style.note(figure, *dict.fromkeys(drawn.notes), style.left_out("panel", rest))
     return figure
 
 
@@ -215,10 +185,7 @@ def _title(drawn: Plot) -> str:
     return f"{label} · {names.pop()}" if len(names) == 1 else label
 
 
-def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Style]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
+def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, style.Style]) -> None:
     handles: list[Any] = []
     for label, look in looks.items():
         words = short(label) or "–"
@@ -226,11 +193,11 @@ def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Style])
             handles.append(Patch(color=look.colour, label=words))
             continue
         joined = drawn.kind in ("lines", "cdf")
-        style: dict[str, Any] = {"color": look.colour, "lw": 1.4}
-        style["ls"] = ((0, look.dashes) if look.dashes else "-") if joined else "none"
+        drawing: dict[str, Any] = {"color": look.colour, "lw": 1.4}
+        drawing["ls"] = ((0, look.dashes) if look.dashes else "-") if joined else "none"
         if drawn.kind != "cdf" and (drawn.over is not None or not joined):
-            style |= {"marker": look.marker, "ms": 5}
-        handles.append(Line2D([], [], label=words, **style))
+            drawing |= {"marker": look.marker, "ms": 5}
+        handles.append(Line2D([], [], label=words, **drawing))
     lines = drawn.kind in ("lines", "cdf")
     figure.legend(
         handles=handles,
@@ -239,7 +206,7 @@ def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, Style])
         title_fontsize=8,
         alignment="left",
         fontsize=8 if len(handles) <= 24 else 7,
-        handlelength=LINE_LENGTH - 2 if lines else 1.2,
+        handlelength=style.LINE_LENGTH - 2 if lines else 1.2,
     )
 
 
@@ -293,13 +260,11 @@ def _widen(ax: Axes, seen: Sequence[float], *, zero: bool) -> None:
     every += [value for value in seen if math.isfinite(value)]
     ax.figure._talkspurt_seen = known  # type: ignore[union-attr]
     low, high = min(every), max(every)
-    ax.set_ylim(*bounds(min(low, 0.0) if zero else low, high))
+    ax.set_ylim(*style.bounds(min(low, 0.0) if zero else low, high))
 
 
 def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
     """Means with intervals over an axis, joined as lines or with the single values beside them."""
-    from matplotlib.transforms import ScaledTranslation
-
     assert drawn.over is not None
     rows, cells = _rows(drawn, found), _cells(drawn, found)
     labels, axis = drawn.labels(drawn.over), drawn.axis(drawn.over)
@@ -325,13 +290,13 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         for i, at, row in zip(order, x, its, strict=True):
             if row["mean"] is None:
                 continue
-            style = look if drawn.by else colours.get(labels[i], look)
+            own = look if drawn.by else colours.get(labels[i], look)
             if not joined:
                 values = [part.number * size for part in cells[labels[i], label]]
                 if len(values) > 1:
                     faint: dict[str, Any] = {"alpha": 0.35, "ls": "none", "transform": beside}
-                    ax.plot([at] * len(values), values, ".", color=style.colour, **faint)
-            panel.point(ax, at, row, style, 0, size, beside)
+                    ax.plot([at] * len(values), values, ".", color=own.colour, **faint)
+            panel.point(ax, at, row, own, 0, size, beside)
     panel.frame(ax, axis, numbers, columns, bottom=bottom)
     if numbers:
         ax.update_datalim([(x, 0.0) for x in numbers], updatey=False)
@@ -343,17 +308,17 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
     _limits(drawn, ax, seen)
 
 
-def _one_colour_each(drawn: Plot) -> dict[str, Style]:
+def _one_colour_each(drawn: Plot) -> dict[str, style.Style]:
     """The style of each label of ``over``, if it has one transport and nothing else has colours."""
     if drawn.by or drawn.over is None:
         return {}
     transports = drawn.transports(drawn.over)
     if len(transports) < len(drawn.labels(drawn.over)):
         return {}
-    return {label: transport_style(name) for label, name in transports.items()}
+    return {label: style.transport_style(name) for label, name in transports.items()}
 
 
-def _transports_to_name(drawn: Plot) -> dict[str, Style]:
+def _transports_to_name(drawn: Plot) -> dict[str, style.Style]:
     """The transports that colours stand for, if the labels of ``over`` do not say them."""
     if drawn.over is None or drawn.kind == "cdf" or not _one_colour_each(drawn):
         return {}
@@ -362,10 +327,10 @@ def _transports_to_name(drawn: Plot) -> dict[str, Style]:
     if one_each and drawn.over != drawn.place:
         return {}
     # All kinds of TCP have one colour.
-    sharing: dict[Style, list[str]] = {}
+    sharing: dict[style.Style, list[str]] = {}
     for name in names:
-        sharing.setdefault(transport_style(name), []).append(name)
-    looks = {", ".join(its): style for style, its in sharing.items()}
+        sharing.setdefault(style.transport_style(name), []).append(name)
+    looks = {", ".join(its): look for look, its in sharing.items()}
     return looks if len(looks) > 1 else {}
 
 
@@ -490,7 +455,7 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
     quantity = against(drawn.one)
     assert quantity is not None
     for label, look, its in drawn.by_label(found):
-        if same_places(drawn.one) and (drawn.kind == "lines" or len(its) > 1):
+        if values.same_places(drawn.one) and (drawn.kind == "lines" or len(its) > 1):
             lines = [_mean(drawn, label, look, its)]
         else:
             first = min(part.replicate for part in its)
@@ -510,12 +475,12 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
         _widen(ax, seen, zero=False)
 
 
-def _mean(drawn: Plot, label: str, look: Style, its: Sequence[Part]) -> chart.Line:
+def _mean(drawn: Plot, label: str, look: style.Style, its: Sequence[Part]) -> chart.Line:
     """The mean of several runs, with its interval."""
     size = drawn.quantity.scale
     if its[0].until_s and len(its) == 1:
         return _single(drawn, label, look, its[0])
-    x, rows, replicates = mean_line(its)
+    x, rows, replicates = values.mean_line(its)
     mean = mean_of(rows)
     band: list[tuple[float, float]] = []
     if len(replicates) > 1:
@@ -529,7 +494,7 @@ def _mean(drawn: Plot, label: str, look: Style, its: Sequence[Part]) -> chart.Li
     return _line(drawn, label, look, x, mean, band=band)
 
 
-def _single(drawn: Plot, label: str, look: Style, part: Part) -> chart.Line:
+def _single(drawn: Plot, label: str, look: style.Style, part: Part) -> chart.Line:
     """The values of one run."""
     assert part.x is not None
     x, y = part.x, part.y
@@ -543,7 +508,9 @@ def _single(drawn: Plot, label: str, look: Style, part: Part) -> chart.Line:
     return _line(drawn, label, look, x, y, steps=bool(part.until_s))
 
 
-def _line(drawn: Plot, label: str, look: Style, x: Numbers, y: Numbers, **more: Any) -> chart.Line:
+def _line(
+    drawn: Plot, label: str, look: style.Style, x: Numbers, y: Numbers, **more: Any
+) -> chart.Line:
     quantity, joined = against(drawn.one), drawn.kind == "lines"
     assert quantity is not None
     return chart.Line(

@@ -6,6 +6,7 @@ logarithmic scale if a linear one would crowd them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -113,11 +114,8 @@ def place(value: float, values: Sequence[float], kind: Scale) -> float:
     """The position of a value on a scale, in units of that scale."""
     if kind == "linear":
         return value
-    import numpy as np
-
-    least = threshold(values)
     # Like matplotlib: linear up to the smallest positive value, over one decade.
-    return float(np.log10(value / least)) + 1 if value > 0 else 0.0
+    return math.log10(value / threshold(values)) + 1 if value > 0 else 0.0
 
 
 def threshold(values: Sequence[float]) -> float:

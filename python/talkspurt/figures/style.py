@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import io
+import logging
 import re
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from talkspurt._text.escaping import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from logging import LogRecord
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -35,6 +35,9 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"
 # Okabe and Ito have eight; these are darker variants of three of them, for related transports.
 TEAL, BROWN, SLATE, OLIVE = "#1F5F7A", "#7A4B00", "#5B4A8A", "#6B7000"
+PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
+"""Of what is no transport."""
 
 FATE_COLOURS = {
     "played": "#b9c2cb",
@@ -215,19 +218,20 @@ def styled(*, math: bool = False) -> Iterator[None]:
     A dollar sign is literal, since names and titles are arbitrary text; with ``math`` it starts a
     formula, for figures that contain only our own text.
     """
-    import logging
-
-    # It advises where nobody asked to keep its caches if the home folder is read-only.
-    logging.getLogger("matplotlib").addFilter(_is_no_advice)
     import matplotlib as mpl
 
     with mpl.rc_context({**RC, "text.parse_math": math}):
         yield
 
 
-def _is_no_advice(record: LogRecord) -> bool:
+def _is_no_advice(record: logging.LogRecord) -> bool:
     words = record.getMessage()
     return "MPLCONFIGDIR" not in words and not words.startswith("mkdir -p failed")
+
+
+# It advises where nobody asked to keep its caches if the home folder is read-only. All modules that
+# import it import this one before.
+logging.getLogger("matplotlib").addFilter(_is_no_advice)
 
 
 PNG_DPI = 160
@@ -327,12 +331,11 @@ def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG, deterministic."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     file = io.BytesIO()
     # Not savefig, which draws everything twice.
-    with mpl.rc_context(RC), _resolution(figure, figure.dpi):
+    with _printing(figure, figure.dpi):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(file, metadata={"Date": None})
     # The layout is done, which takes longer than drawing; other formats use it.
@@ -366,12 +369,11 @@ class Drawn:
 
 def pdf(figure: Figure) -> bytes:
     """The figure as PDF, deterministic."""
-    import matplotlib as mpl
     from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
     file = io.BytesIO()
     # Not savefig, as above; our figures have no background.
-    with mpl.rc_context(RC), _resolution(figure, figure.dpi):
+    with _printing(figure, figure.dpi):
         canvas: Any = FigureCanvasPdf(figure)
         canvas.print_pdf(file, metadata={"CreationDate": None})
     return file.getvalue()
@@ -379,16 +381,13 @@ def pdf(figure: Figure) -> bytes:
 
 def png(figure: Figure) -> bytes:
     """The figure as PNG on white."""
-    import zlib
-
-    import matplotlib as mpl
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
     file = io.BytesIO()
     face = figure.get_facecolor()
-    with mpl.rc_context(RC), _resolution(figure, PNG_DPI):
+    with _printing(figure, PNG_DPI):
         figure.set_facecolor(PAPER)
         canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
@@ -402,12 +401,14 @@ def png(figure: Figure) -> bytes:
 
 
 @contextmanager
-def _resolution(figure: Figure, dpi: float) -> Iterator[None]:
-    """Draw at this resolution, and restore the figure's own."""
+def _printing(figure: Figure, dpi: float) -> Iterator[None]:
+    """Draw in our style and at this resolution, and restore the figure's own."""
+    import matplotlib as mpl
+
     own = figure.dpi
     figure.dpi = dpi
     try:
-        with warnings.catch_warnings():
+        with mpl.rc_context(RC), warnings.catch_warnings():
             # One for each letter, with a place in our source; :func:`unknown_letters` tells them.
             warnings.filterwarnings("ignore", message=r"Glyph \d+ ")
             yield
@@ -436,8 +437,6 @@ def inline_svg(drawn: bytes, alt: str) -> str:
     salt = hashlib.sha256(text.encode()).hexdigest()[:8]
     text = re.sub(r'\bid="([^"]+)"', rf'id="f{salt}-\1"', text)
     text = re.sub(r'(url\(|xlink:href=")#', rf"\1#f{salt}-", text)
-    from html import escape
-
     head, rest = text.split(">", 1)
     head = re.sub(r'\s(width|height)="[^"]*"', "", head)
     return f'{head} role="img" aria-label="{escape(alt, quote=True)}">{rest}'

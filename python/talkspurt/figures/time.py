@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from talkspurt._text.format import time_text
-from talkspurt.figures.style import (
-    GREEN,
-    INK,
-    MEDIA,
-    ORANGE,
-    PURPLE,
-    REAL,
-    SKY,
-    Style,
-    bounds,
-    flow_styles,
-    label_ends,
-    sheet,
-    widths,
-)
+from talkspurt.figures import decimating, style
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -36,15 +23,15 @@ MAX_FLOWS = 12
 """Maximum flows drawn."""
 
 
-def styles_of(result: RunData) -> dict[str, Style]:
+def styles_of(result: RunData) -> dict[str, style.Style]:
     """A style for each flow: beside calls, video and programs, other flows are background."""
     flows = result.flows.select("name", "transport", "source").rows()
-    media = {name for name, _, source in flows if source in (*MEDIA, REAL)}
+    media = {name for name, _, source in flows if source in (*style.MEDIA, style.REAL)}
     background = {name for name, *_ in flows} - media if media else set()
-    return flow_styles({name: transport for name, transport, _ in flows}, background)
+    return style.flow_styles({name: transport for name, transport, _ in flows}, background)
 
 
-QUEUE_COLOURS = (SKY, GREEN, PURPLE, ORANGE)
+QUEUE_COLOURS = (style.SKY, style.GREEN, style.PURPLE, style.ORANGE)
 """Colours of links, if several are drawn."""
 
 
@@ -76,8 +63,6 @@ GOODPUT_POINTS = 120
 
 def smooth_goodput(result: RunData) -> tuple[pl.DataFrame, float]:
     """Goodput of every flow averaged over several bins, and their total width in seconds."""
-    import polars as pl
-
     series = result.series().select("flow", "time_s", "goodput_bps")
     ends = series["time_s"].unique().sort()
     step = max(1, round(ends.len() / GOODPUT_POINTS))
@@ -123,7 +108,7 @@ def _of_links(
     if not tables:
         return None
     height = 1.2 + 1.35 * len(tables)
-    figure, axes = sheet(title, height=height, rows=len(tables), sharex=True)
+    figure, axes = style.sheet(title, height=height, rows=len(tables), sharex=True)
     for ax, (name, rows), colour in zip(axes, tables.items(), QUEUE_COLOURS, strict=False):
         draw(ax, rows, colour)
         ax.set_ylabel(f"{name}\n{unit}", fontsize=8)
@@ -135,9 +120,9 @@ def _of_links(
 def _one_queue(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
     x, y = _few(rows, "time_s", "queue_packets")
     ax.fill_between(x, 0, y, color=colour, alpha=0.55, linewidth=0, step="pre")
-    ax.step(x, y, where="pre", color=INK, linewidth=0.6)
+    ax.step(x, y, where="pre", color=style.INK, linewidth=0.6)
     if "average_packets" in rows.columns and rows["average_packets"].drop_nulls().len():
-        ax.plot(*_few(rows, "time_s", "average_packets"), color=ORANGE, linewidth=1.1)
+        ax.plot(*_few(rows, "time_s", "average_packets"), color=style.ORANGE, linewidth=1.1)
     ax.set_ylim(bottom=0)
     drops = rows.filter(rows["drops"] > 0)
     if not drops.is_empty():
@@ -171,7 +156,7 @@ def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
     """Draw the queueing times of one link, with the control variable on the right axis."""
     x, mean, high = _few(rows, "time_s", "sojourn_mean_s", "sojourn_max_s")
     ax.fill_between(x, mean * 1e3, high * 1e3, color=colour, alpha=0.35, linewidth=0)
-    ax.plot(x, mean * 1e3, color=INK, linewidth=0.9)
+    ax.plot(x, mean * 1e3, color=style.INK, linewidth=0.9)
     ax.set_ylim(bottom=0)
     for column, unit in CONTROLS.items():
         if rows[column].drop_nulls().len():
@@ -201,10 +186,6 @@ def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
 
 def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
     """Columns as numbers, without points that make no difference to the picture."""
-    import polars as pl
-
-    from talkspurt.figures import decimating
-
     places = decimating.kept(*(rows[name] for name in (x, *lines)))
     return [rows[name].gather(places).cast(pl.Float64).to_numpy() for name in (x, *lines)]
 
@@ -218,12 +199,12 @@ def _of_flows(
     **how: Any,
 ) -> Figure:
     """Lines of flows, shaded up to a third array of their curves; background below the others."""
-    figure, (ax,) = sheet(title)
+    figure, (ax,) = style.sheet(title)
     styles = styles_of(result)
     shown = [name for name in chosen[:MAX_FLOWS] if name in styles]
     shown.sort(key=lambda name: not styles[name].in_background)
     ends = []
-    for name, width in zip(shown, widths(len(shown)), strict=True):
+    for name, width in zip(shown, style.widths(len(shown)), strict=True):
         x, y, *high = curve(name)
         if not len(x):
             continue
@@ -234,10 +215,10 @@ def _of_flows(
         ends.append((x[-1], float(y[-1]), name, colour))
     ax.set_xlim(0, result.duration_s)
     if ax.has_data():
-        ax.set_ylim(*bounds(*ax.dataLim.intervaly))
+        ax.set_ylim(*style.bounds(*ax.dataLim.intervaly))
     ax.set_xlabel("time / s")
     ax.set_ylabel(unit)
-    label_ends(ax, ends)
+    style.label_ends(ax, ends)
     say_shown(ax, len(chosen), "flows")
     return figure
 

@@ -9,38 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import polars as pl
 
 from talkspurt._text.format import offered
-from talkspurt.figures import scale
+from talkspurt.figures import scale, style
 from talkspurt.figures.panel import across
-from talkspurt.figures.style import (
-    BLUE,
-    BROWN,
-    DASHES,
-    GREEN,
-    ORANGE,
-    OTHER,
-    PURPLE,
-    SKY,
-    SLATE,
-    TEAL,
-    VERMILLION,
-    Style,
-    transport_style,
-)
+from talkspurt.metrics import Metric
 from talkspurt.metrics.catalogue import Column, Computed
-from talkspurt.metrics.catalogue.quantities import BY_COLUMN, Quantity
+from talkspurt.metrics.catalogue.kinds import BY_COLUMN, Quantity
 from talkspurt.results.axis import Axis
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.metrics import Metric
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 Row = Mapping[str, Any]
@@ -59,8 +41,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds of figures of a measure."""
 TIME = "time"
 
-PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
 MAX_COLOURS = 12
 """More values than these are not the default for colours."""
 MAX_NAME = 30
@@ -240,8 +220,6 @@ def _values(
 
 
 def _array(table: pl.DataFrame, column: str) -> Numbers:
-    import polars as pl
-
     # Null becomes NaN.
     return np.asarray(table[column].cast(pl.Float64).to_numpy(), dtype=np.float64)
 
@@ -349,7 +327,7 @@ class Plot:
         """Whether its scale is that of MOS."""
         return self.one.name in ("mos", "mos_over_time")
 
-    def by_label(self, found: Sequence[Part]) -> Iterator[tuple[str, Style, list[Part]]]:
+    def by_label(self, found: Sequence[Part]) -> Iterator[tuple[str, style.Style, list[Part]]]:
         """The parts under each label of ``by``, with its look."""
         for label in self.labels(self.by):
             its = [part for part in found if not self.by or part.told[self.by] == label]
@@ -402,7 +380,7 @@ class Plot:
         return {key: found[key] for key in sorted(found, key=rank)}
 
     @cached_property
-    def looks(self) -> dict[str, Style]:
+    def looks(self) -> dict[str, style.Style]:
         """The look of each label of ``by``."""
         return looks(self.labels(self.by), self.transports(self.by))
 
@@ -553,25 +531,27 @@ def short(name: str, most: int = MAX_NAME) -> str:
     return f"{name[: most - 1 - half]}…{name[-half:]}"
 
 
-def looks(labels: Sequence[str], transports: Mapping[str, str]) -> dict[str, Style]:
+def looks(labels: Sequence[str], transports: Mapping[str, str]) -> dict[str, style.Style]:
     """Transports keep their colours; numbers go from dark to light; others have a palette."""
     there = {label: transports.get(label) or label for label in labels}
-    styles = {label: transport_style(name) for label, name in there.items()}
-    distinct = len({style.colour for style in styles.values()}) == len(labels)
-    known = OTHER not in styles.values() or (len(labels) == 1 and "" in labels)
+    styles = {label: style.transport_style(name) for label, name in there.items()}
+    distinct = len({one.colour for one in styles.values()}) == len(labels)
+    known = style.OTHER not in styles.values() or (len(labels) == 1 and "" in labels)
     if distinct and known:
         return styles
-    palette = list(PALETTE)
+    palette = list(style.PALETTE)
     numeric = len(labels) > 2 and bool(scale.numbers(labels))
-    if numeric or len(labels) > len(PALETTE):
+    if numeric or len(labels) > len(style.PALETTE):
         import matplotlib as mpl
         from matplotlib.colors import to_hex
 
         places = (0.92 * i / (len(labels) - 1) for i in range(len(labels)))
         palette = [to_hex(mpl.colormaps["viridis"](at)) for at in places]
     return {
-        label: Style(
-            palette[i], MARKERS[i % len(MARKERS)], DASHES[0 if numeric else i % len(DASHES)]
+        label: style.Style(
+            palette[i],
+            style.MARKERS[i % len(style.MARKERS)],
+            style.DASHES[0 if numeric else i % len(style.DASHES)],
         )
         for i, label in enumerate(labels)
     }

@@ -15,7 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from talkspurt import _core
+from talkspurt._text.escaping import visible
+from talkspurt.errors import BadInputError
 from talkspurt.importing import rtp
 from talkspurt.importing.model import Hop, Packet, Speech, Trace, Way
 
@@ -23,21 +27,17 @@ Row = dict[str, Any]
 End = tuple[str, int]
 
 
-class CaptureError(ValueError):
-    """A capture that cannot be imported; the message is the end of a sentence on the file."""
-
-
 @dataclass
 class Point:
     """The packets of one capture.
 
     Attributes:
-        name: name of the capture.
+        file: the capture.
         rows: packets of known protocols, in order of time, with their chunks.
         left_out: how many frames and packets were not read, by kind.
     """
 
-    name: str
+    file: Path
     rows: list[Row]
     left_out: dict[str, int]
 
@@ -46,14 +46,12 @@ class Point:
         """A capture file.
 
         Raises:
-            CaptureError: if it cannot be read or has no packets of a known protocol.
+            BadInputError: if it cannot be read or has no packets of a known protocol.
         """
-        import polars as pl
-
         try:
             packets, chunks, frames, left_out = _core.capture(data)
         except ValueError as error:
-            raise CaptureError(str(error)) from None
+            raise BadInputError(visible(f"{file}: {error}")) from None
         rows = pl.DataFrame(packets).sort("time_ns", maintain_order=True).to_dicts()
         by_frame: dict[int, list[Row]] = {}
         for chunk in pl.DataFrame(chunks).iter_rows(named=True):
@@ -61,11 +59,12 @@ class Point:
         for row in rows:
             row["chunks"] = by_frame.get(row["frame"], [])
         if not frames:
-            raise CaptureError("holds no packets")
+            raise BadInputError(visible(f"{file}: holds no packets"))
         if not rows:
             found = ", ".join(f"{count} {kind}" for kind, count in left_out)
-            raise CaptureError(f"holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP: {found}")
-        return cls(file.stem, rows, dict(left_out))
+            none = "holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP"
+            raise BadInputError(visible(f"{file}: {none}: {found}"))
+        return cls(file, rows, dict(left_out))
 
 
 @dataclass
@@ -535,7 +534,9 @@ def _both(points: list[Point], made: _Flows) -> None:
             delays = _matched(way, early, late, kind, begin, finish)
             least[first] += [min(delays)] if delays else []
     if not made.ways:
-        raise CaptureError("has no flow in common with the other capture")
+        one, other = (point.file for point in points)
+        none = "has no flow in common with the other capture"
+        raise BadInputError(visible(f"{one}: {none}, {other}"))
     one_sided += len(there)
     if one_sided:
         made.skipped["directions of flows that only one capture has"] = one_sided

@@ -6,12 +6,15 @@ A packet is identified by its unique number, its flow by ns-2's flow number and 
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
+from talkspurt._text.escaping import visible
+from talkspurt.errors import BadInputError
 from talkspurt.importing.model import Hop, Packet, Trace, Way
 
 TRANSPORTS = {
@@ -65,27 +68,33 @@ class Journey:
     dropped: str | None = None
 
 
-class NotATraceError(ValueError):
-    """A line that is none of ns-2's; the message says which."""
+NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 
 
-def read(lines: Iterable[str]) -> Trace:
+def read(file: Path, data: bytes) -> Trace:
     """The flows of a trace.
 
     Raises:
-        NotATraceError: if a line has none of the formats.
+        BadInputError: if a line has none of the formats, or no packet is of a known protocol.
     """
     reader = _Reader()
-    for number, text in enumerate(lines, 1):
-        words = text.split()
-        if not words or words[0].startswith("#") or _is_quiet(words):
-            continue
-        try:
-            line = _parsed(words)
-        except (ValueError, IndexError, KeyError):
-            ends = "ends in the middle of a line" if not text.endswith("\n") else "is no trace line"
-            raise NotATraceError(f"line {number} {ends} of ns-2") from None
-        reader.see(line)
+    try:
+        for number, text in enumerate(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"), 1):
+            words = text.split()
+            if not words or words[0].startswith("#") or _is_quiet(words):
+                continue
+            try:
+                line = _parsed(words)
+            except (ValueError, IndexError, KeyError):
+                ends = "is no trace line" if text.endswith("\n") else "ends in the middle of a line"
+                what = NEITHER if number == 1 else f"line {number} {ends} of ns-2"
+                raise BadInputError(visible(f"{file}: {what}")) from None
+            reader.see(line)
+    except UnicodeDecodeError:
+        raise BadInputError(visible(f"{file}: {NEITHER}")) from None
+    if not reader.ways:
+        none = "holds no packets of TCP, UDP, RTP, SCTP, DCCP or TFRC"
+        raise BadInputError(visible(f"{file}: {none}"))
     return reader.trace()
 
 

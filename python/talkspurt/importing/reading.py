@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
+import tomli_w
 
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
+from talkspurt.importing import capture, ns2
+from talkspurt.importing.model import Trace
+from talkspurt.importing.rtp import CLOCKS
+from talkspurt.importing.tables import Tables
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.importing.model import Trace
-    from talkspurt.importing.tables import Tables
 
 MAX_BYTES = 4 << 30
 CAPTURES = (
@@ -30,7 +30,6 @@ CAPTURES = (
 )  # fmt: skip
 """First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
-NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 START_OF_SCENARIO = (
     "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
     "# It cannot be run: the network and the sources are not in the trace.\n"
@@ -63,20 +62,11 @@ def import_trace(
             compressed, or if an argument does not fit.
         OSError: if a file cannot be read.
     """
-    files = [files] if isinstance(files, str | os.PathLike) else files
-    return _read([Path(f) for f in files], payloads or {}, playout_s, delay_s, clock_offset_s)
-
-
-def _read(
-    files: Sequence[Path],
-    payloads: Mapping[int, str],
-    playout_s: float,
-    delay_s: float | None,
-    clock_offset_s: float,
-) -> Result:
-    if not 1 <= len(files) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures, found {len(files)}")
-    faults = unfit(len(files), delay_s is not None, clock_offset_s != 0)
+    given = [files] if isinstance(files, str | os.PathLike) else files
+    paths, payloads = [Path(file) for file in given], payloads or {}
+    if not 1 <= len(paths) <= 2:
+        raise BadInputError(f"import: expected one trace, or two captures, found {len(paths)}")
+    faults = unfit(len(paths), delay_s is not None, clock_offset_s != 0)
     for kind, name in payloads.items():
         told = f"{kind}={name}"
         if kind not in range(128) or not isinstance(name, str):
@@ -89,19 +79,20 @@ def _read(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
-    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in files]
-    contents = [file_access.read_bytes(file, MAX_BYTES) for file in files]
-    if len(files) == 2 and kinds != ["capture", "capture"]:
-        raise BadInputError(visible(f"{files[0]} and {files[1]}: two files must be captures"))
+    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in paths]
+    contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
+    if len(paths) == 2 and kinds != ["capture", "capture"]:
+        raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
     if kinds[0] == "ns-2":
         if payloads or delay_s is not None:
             raise BadInputError("--payload and --network-delay: only for captures")
-        trace = _ns2(files[0], contents[0])
+        trace = ns2.read(paths[0], contents[0])
     else:
-        trace = _captures(files, contents, dict(payloads), delay_s, clock_offset_s)
-    from talkspurt.importing.tables import Tables
-
-    return _result(files, contents, trace, Tables(trace, playout_s), began)
+        points = list(map(capture.Point.read, paths, contents))
+        trace = capture.read(
+            points, payloads=dict(payloads), delay_s=delay_s, offset_s=clock_offset_s
+        )
+    return _result(paths, contents, trace, Tables(trace, playout_s), began)
 
 
 def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
@@ -112,8 +103,6 @@ def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
 
 def unknown_encoding(text: str, name: str) -> str | None:
     """Why a payload type as in the text ``111=opus`` is not known, if it is not."""
-    from talkspurt.importing.rtp import CLOCKS
-
     if name.upper() in CLOCKS:
         return None
     return f"--payload {text}: unknown encoding; there are {', '.join(sorted(CLOCKS))}"
@@ -128,53 +117,13 @@ def _kind(file: Path, data: bytes) -> str:
     if data[:4] in CAPTURES:
         return "capture"
     if b"\0" in data:
-        raise BadInputError(visible(f"{file}: {NEITHER}"))
+        raise BadInputError(visible(f"{file}: {ns2.NEITHER}"))
     return "ns-2"
-
-
-def _ns2(file: Path, data: bytes) -> Trace:
-    from talkspurt.importing import ns2
-
-    try:
-        trace = ns2.read(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
-    except ns2.NotATraceError as error:
-        what = NEITHER if str(error).startswith("line 1 ") else str(error)
-        raise BadInputError(visible(f"{file}: {what}")) from None
-    except UnicodeDecodeError:
-        raise BadInputError(visible(f"{file}: {NEITHER}")) from None
-    if not trace.ways:
-        raise BadInputError(
-            visible(f"{file}: holds no packets of TCP, UDP, RTP, SCTP, DCCP or TFRC")
-        )
-    return trace
-
-
-def _captures(
-    files: Sequence[Path],
-    contents: Sequence[bytes],
-    payloads: dict[int, str],
-    delay_s: float | None,
-    offset_s: float,
-) -> Trace:
-    from talkspurt.importing import capture
-
-    points = []
-    for file, data in zip(files, contents, strict=True):
-        try:
-            points.append(capture.Point.read(file, data))
-        except capture.CaptureError as error:
-            raise BadInputError(visible(f"{file}: {error}")) from None
-    try:
-        return capture.read(points, payloads=payloads, delay_s=delay_s, offset_s=offset_s)
-    except capture.CaptureError as error:
-        raise BadInputError(visible(f"{files[0]}: {error}, {files[1]}")) from None
 
 
 def _result(
     files: Sequence[Path], contents: Sequence[bytes], trace: Trace, tables: Tables, began: float
 ) -> Result:
-    import tomli_w
-
     name = "-".join(file_access.plain_name(file.stem) for file in files)
     hashes = [hashlib.sha256(data).hexdigest() for data in contents]
     title = " and ".join(whole(file.name) for file in files)

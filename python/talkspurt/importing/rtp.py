@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate, pairwise
 from typing import Any
 
 Row = dict[str, Any]
@@ -33,16 +34,8 @@ CLOCKS = {
 
 def unwrapped(numbers: list[int], bits: int) -> list[int]:
     """Numbers that wrap around, extended: each the nearest to the one before."""
-    found: list[int] = []
-    last = None
     half, whole = 1 << (bits - 1), 1 << bits
-    for number in numbers:
-        if last is None:
-            last = number
-        else:
-            last += (number - last + half) % whole - half
-        found.append(last)
-    return found
+    return [*accumulate(numbers, lambda last, new: last + (new - last + half) % whole - half)]
 
 
 MAX_DROPOUT, MAX_MISORDER = 3000, 100
@@ -124,9 +117,7 @@ def frame_s(rows: list[Row], stamps: list[int], clock: int) -> float | None:
     """The length of a packet: the most frequent step of the timestamp between successive ones."""
     steps = Counter(
         after - before
-        for (one, before), (two, after) in zip(
-            zip(rows, stamps, strict=True), list(zip(rows, stamps, strict=True))[1:], strict=False
-        )
+        for (one, before), (two, after) in pairwise(zip(rows, stamps, strict=True))
         if (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1 and after > before
     )
     return steps.most_common(1)[0][0] / clock if steps else None

@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
+import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from talkspurt import _core
 from talkspurt.importing.model import Packet, Trace, Way
 from talkspurt.metrics import dictionary
+from talkspurt.ns2.trace import quantile
 
 FIRST = ("name", "transport", "source", "from", "to", "group")
 LOST = ("lost", "full", "early", "medium", "down", "too_big", "retries")
@@ -62,6 +66,13 @@ class Tables:
             for way in self.shown
             if way.speech is not None
         }
+        bins = max(1, math.ceil(trace.duration_s / self.width - 1e-9))
+        ends = [min((i + 1) * self.width, trace.duration_s) for i in range(bins)]
+        self.bins = pl.DataFrame({"bin": range(bins), "time_s": ends}).with_columns(
+            length_s=pl.col("time_s") - pl.col("time_s").shift(fill_value=0.0)
+        )
+        self.data = {way.name: _data(way) for way in self.shown}
+        self.hops = self._packets()
         self.made = {
             "flows": frame("flows", map(self._flow, self.shown)),
             "links": frame("links", self._links()),
@@ -70,8 +81,8 @@ class Tables:
             "gauges": frame("gauges", ()),
             "frames": frame("frames", (row for c in self.calls.values() for row in c.frames)),
             "video_frames": frame("video_frames", ()),
-            "events": frame("events", self._events()),
-            "packets": frame("packets", self._packets()),
+            "events": self._events(),
+            "packets": self.hops,
         }
 
     def _told(self) -> dict[str, dict[str, Any]]:
@@ -94,151 +105,115 @@ class Tables:
         return told
 
     def _flow(self, way: Way) -> dict[str, Any]:
-        data = [packet for packet in way.packets if packet.data]
-        arrived = [packet for packet in data if packet.received_s is not None]
-        counted = way.sees_sent or way.counts
-        lost = [packet for packet in data if packet.fate in LOST]
+        data = self.data[way.name]
+        arrived = data.drop_nulls("received_s")
+        counted, lost = way.sees_sent or way.counts, data["lost"].sum()
         row: dict[str, Any] = {
             "name": way.name, "transport": way.transport, "source": way.source,
             "from": way.sender, "to": way.receiver,
-            "sent_packets": len(data) if counted else None,
-            "received_packets": len(arrived),
-            "lost_packets": len(lost) if counted else None,
-            "in_flight_packets": len(data) - len(arrived) - len(lost) if way.sees_sent else None,
-            "control_packets": len(way.packets) - len(data),
-            "received_bytes": sum(packet.ip_bytes or 0 for packet in arrived),
+            "sent_packets": data.height if counted else None,
+            "received_packets": arrived.height,
+            "lost_packets": lost if counted else None,
+            "in_flight_packets": data.height - arrived.height - lost if way.sees_sent else None,
+            "control_packets": len(way.packets) - data.height,
+            "received_bytes": arrived["ip_bytes"].sum(),
         }  # fmt: skip
         if way.sees_sent:
-            row["sent_bytes"] = sum(packet.ip_bytes or 0 for packet in data)
-            if data and all(packet.headers is not None for packet in data):
-                heads = [packet.headers or (0, 0, 0) for packet in data]
+            row["sent_bytes"] = data["ip_bytes"].sum()
+            if data.height and not data["headers"].null_count():
                 names = ("network_header_bytes", "transport_header_bytes", "media_header_bytes")
-                row |= {name: sum(head[i] for head in heads) for i, name in enumerate(names)}
-                row["payload_bytes"] = sum(packet.payload_bytes or 0 for packet in data)
+                row |= {name: data["headers"].list.get(i).sum() for i, name in enumerate(names)}
+                row["payload_bytes"] = data["payload_bytes"].sum()
         span = self.trace.duration_s
         if span > 0:
             row["throughput_bps"] = 8 * row["received_bytes"] / span
-            if arrived and all(packet.fresh_bytes is not None for packet in arrived):
-                row["goodput_bps"] = 8 * sum(packet.fresh_bytes or 0 for packet in arrived) / span
-        row |= _delays(arrived)
-        row["jitter_s"] = jitter_s(arrived)
+            if arrived.height and not arrived["fresh_bytes"].null_count():
+                row["goodput_bps"] = 8 * int(arrived["fresh_bytes"].sum()) / span
+        row |= _statistics("delay", arrived["delay_s"])
+        row["jitter_s"] = jitter_s([packet for packet in way.packets if packet.data])
         if way.name in self.calls:
             row |= self.calls[way.name].columns
         return row
 
+    def _binned(self, rows: pl.DataFrame, time: str, **sums: pl.Expr) -> pl.DataFrame:
+        """Sums over the rows whose time is in each bin."""
+        place = (pl.col(time) / self.width + 1e-9).cast(pl.Int64)
+        place = place.clip(upper_bound=self.bins.height - 1).alias("bin")
+        found = rows.drop_nulls(time).group_by(place).agg(**sums)
+        filled = self.bins.join(found, on="bin", how="left").sort("bin")
+        return filled.with_columns(cs.integer().fill_null(0))
+
     def _series(self, way: Way) -> Iterable[dict[str, Any]]:
-        bins = max(1, math.ceil(self.trace.duration_s / self.width - 1e-9))
-        late = self.calls[way.name].late_s if way.name in self.calls else None
-        rows: list[dict[str, Any]] = [
-            {"flow": way.name, "time_s": min((i + 1) * self.width, self.trace.duration_s),
-             "received_packets": 0, "received_bytes": 0, "delays": [], "fresh": 0, "known": True,
-             **({"sent_packets": 0, "sent_bytes": 0, "lost_packets": 0} if way.sees_sent else {}),
-             **({"late_packets": 0} if late is not None else {})}
-            for i in range(bins)
-        ]  # fmt: skip
-
-        def at(time: float) -> dict[str, Any]:
-            return rows[min(bins - 1, int(time / self.width + 1e-9))]
-
-        for packet in way.packets:
-            if not packet.data:
-                continue
-            if way.sees_sent and packet.sent_s is not None:
-                row = at(packet.sent_s)
-                row["sent_packets"] += 1
-                row["sent_bytes"] += packet.ip_bytes or 0
-                row["lost_packets"] += packet.fate in LOST
-            if packet.received_s is not None:
-                row = at(packet.received_s)
-                row["received_packets"] += 1
-                row["received_bytes"] += packet.ip_bytes or 0
-                row["known"] &= packet.fresh_bytes is not None
-                row["fresh"] += packet.fresh_bytes or 0
-                if packet.sent_s is not None:
-                    row["delays"].append(packet.received_s - packet.sent_s)
-        for time in late or ():
-            at(time)["late_packets"] += 1
-        knows = all(p.fresh_bytes is not None for p in way.packets if p.received_s is not None)
-        begin = 0.0
-        for row in rows:
-            length = row["time_s"] - begin
-            begin = row["time_s"]
-            if knows and length > 0:
-                row["goodput_bps"] = 8 * row["fresh"] / length
-            if row["delays"]:
-                row["delay_mean_s"] = math.fsum(row["delays"]) / len(row["delays"])
-                row["delay_max_s"] = max(row["delays"])
-        return rows
+        data = self.data[way.name]
+        counts = {"packets": pl.len(), "bytes": pl.sum("ip_bytes")}
+        received = {f"received_{what}": count for what, count in counts.items()}
+        received |= {"delay_mean_s": pl.mean("delay_s"), "delay_max_s": pl.max("delay_s")}
+        parts = [self._binned(data, "received_s", fresh=pl.sum("fresh_bytes"), **received)]
+        if way.sees_sent:
+            sent = {f"sent_{what}": count for what, count in counts.items()}
+            parts.append(self._binned(data, "sent_s", lost_packets=pl.sum("lost"), **sent))
+        if way.name in self.calls:
+            late = pl.DataFrame({"late_s": self.calls[way.name].late_s}, {"late_s": pl.Float64})
+            parts.append(self._binned(late, "late_s", late_packets=pl.len()))
+        rows = pl.concat(parts, how="align").with_columns(flow=pl.lit(way.name))
+        if all(p.fresh_bytes is not None for p in way.packets if p.received_s is not None):
+            rows = rows.with_columns(goodput_bps=8 * pl.col("fresh") / pl.col("length_s"))
+        return rows.iter_rows(named=True)
 
     def _links(self) -> Iterable[dict[str, Any]]:
-        hops: dict[str, list[Any]] = {name: [] for name in self.trace.links}
-        for way in self.trace.ways:
-            for hop in way.hops:
-                hops[hop.link].append(hop)
+        span = self.trace.duration_s
         for name, (here, there) in self.trace.links.items():
             row: dict[str, Any] = {"name": name, "from": here, "to": there}
-            queued = any(hop.enqueued_s is not None for hop in hops[name])
-            sent = [hop for hop in hops[name] if hop.dequeued_s is not None]
-            if queued:
-                drops = [hop.fate for hop in hops[name] if hop.fate in LOST]
-                row |= {"drops": len(drops), "drops_full": drops.count("full"),
-                        "drops_medium": drops.count("medium"),
-                        "drops_retries": drops.count("retries")}  # fmt: skip
-            if sent and queued:
-                row |= {"sent_packets": len(sent), "sent_bytes": sum(h.ip_bytes or 0 for h in sent)}
-                waits = sorted(hop.dequeued_s - hop.enqueued_s for hop in sent)
-                row |= {f"sojourn_{kind}_s": value for kind, value in _statistics(waits).items()
-                        if kind != "min"}  # fmt: skip
-                row["queue_mean_packets"] = math.fsum(waits) / self.trace.duration_s
-                row["queue_mean_bytes"] = (
-                    math.fsum(
-                        (hop.dequeued_s - hop.enqueued_s) * (hop.ip_bytes or 0) for hop in sent
-                    )
-                    / self.trace.duration_s
-                )
-                row["queue_max_packets"] = _longest(sent)
+            hops = self.hops.filter(link=name)
+            sent = hops.drop_nulls("dequeued_s")
+            if hops["enqueued_s"].count():
+                row["drops"] = hops["fate"].is_in(LOST).sum()
+                kinds = ("full", "medium", "retries")
+                row |= {f"drops_{kind}": (hops["fate"] == kind).sum() for kind in kinds}
+                if sent.height:
+                    waits, sizes = sent["dequeued_s"] - sent["enqueued_s"], sent["ip_bytes"]
+                    row |= {"sent_packets": sent.height, "sent_bytes": sizes.sum()}
+                    row |= _statistics("sojourn", waits)
+                    row["queue_mean_packets"] = math.fsum(waits) / span
+                    row["queue_mean_bytes"] = math.fsum(waits * sizes.fill_null(0)) / span
+                    row["queue_max_packets"] = _longest(sent)
             yield row
 
     def _link_series(self) -> Iterable[dict[str, Any]]:
-        bins = max(1, math.ceil(self.trace.duration_s / self.width - 1e-9))
-        ends = [min(i * self.width, self.trace.duration_s) for i in range(bins)]
-        ends.append(self.trace.duration_s)
+        last, ends = self.bins.height - 1, [0.0, *self.bins["time_s"]]
+        queued = self.hops.drop_nulls("enqueued_s").with_columns(
+            wait_s=pl.col("dequeued_s") - pl.col("enqueued_s"),
+            gone_s=pl.coalesce("dequeued_s", "enqueued_s"),
+            lost=pl.col("fate").is_in(LOST),
+        )
+        waits = {"sojourn_mean_s": pl.mean("wait_s"), "sojourn_max_s": pl.max("wait_s")}
         for name in self.trace.links:
-            hops = [h for way in self.trace.ways for h in way.hops if h.link == name]
-            if not any(hop.dequeued_s is not None and hop.enqueued_s is not None for hop in hops):
+            hops = queued.filter(link=name)
+            sent = hops.drop_nulls("dequeued_s")
+            if sent.is_empty():
                 continue
-            waits: list[list[float]] = [[] for _ in range(bins)]
-            drops = [0] * bins
-            queue = [[0.0, 0.0] for _ in range(bins)]
-            for hop in hops:
-                if hop.enqueued_s is None:
-                    continue
-                place = min(bins - 1, int((hop.dequeued_s or hop.enqueued_s) / self.width + 1e-9))
-                if hop.dequeued_s is not None:
-                    waits[place].append(hop.dequeued_s - hop.enqueued_s)
-                    for i in range(min(bins - 1, int(hop.enqueued_s / self.width)), place + 1):
-                        begin, end = max(hop.enqueued_s, ends[i]), min(hop.dequeued_s, ends[i + 1])
-                        queue[i][0] += max(0.0, end - begin)
-                        queue[i][1] += max(0.0, end - begin) * (hop.ip_bytes or 0)
-                drops[place] += hop.fate in LOST
-            for i in range(bins):
-                width = ends[i + 1] - ends[i]
-                yield {
-                    "link": name, "time_s": ends[i + 1], "drops": drops[i],
-                    "queue_packets": queue[i][0] / width, "queue_bytes": queue[i][1] / width,
-                    "sojourn_mean_s": math.fsum(waits[i]) / len(waits[i]) if waits[i] else None,
-                    "sojourn_max_s": max(waits[i], default=None),
-                }  # fmt: skip
+            area = np.zeros((2, last + 1))
+            for size, came, left in sent.select("ip_bytes", "enqueued_s", "dequeued_s").iter_rows():
+                begin, end = (
+                    min(last, int(bin)) for bin in (came / self.width, left / self.width + 1e-9)
+                )
+                for i in range(begin, end + 1):
+                    length = max(0.0, min(left, ends[i + 1]) - max(came, ends[i]))
+                    area[:, i] += length, length * (size or 0)
+            packets, bytes_ = area / self.bins["length_s"].to_numpy()
+            rows = self._binned(hops, "gone_s", drops=pl.sum("lost"), **waits)
+            queue = {"queue_packets": packets, "queue_bytes": bytes_}
+            yield from rows.with_columns(pl.lit(name).alias("link"), **queue).to_dicts()
 
-    def _events(self) -> Iterable[dict[str, Any]]:
+    def _events(self) -> pl.DataFrame:
         rows = [
             {"time_s": time, "flow": way.flow, "side": way.side, "event": text}
             for way in self.trace.ways
             for time, text in way.events
         ]
-        return sorted(rows, key=lambda row: float(str(row["time_s"])))
+        return frame("events", rows).sort("time_s", maintain_order=True)
 
-    def _packets(self) -> Iterable[dict[str, Any]]:
+    def _packets(self) -> pl.DataFrame:
         rows = [
             {"flow": way.flow, "side": way.side, "number": hop.number, "link": hop.link,
              "ip_bytes": hop.ip_bytes, "enqueued_s": hop.enqueued_s,
@@ -247,46 +222,39 @@ class Tables:
             for hop in way.hops
         ]  # fmt: skip
 
-        def begin(row: dict[str, Any]) -> float:
-            times = (row["enqueued_s"], row["dequeued_s"], row["received_s"])
-            return next((time for time in times if time is not None), math.inf)
-
-        return sorted(rows, key=begin)
+        begin = pl.coalesce("enqueued_s", "dequeued_s", "received_s")
+        return frame("packets", rows).sort(begin, nulls_last=True, maintain_order=True)
 
 
-def _longest(hops: Sequence[Any]) -> int:
-    """The longest queue: packets that have arrived and whose transmission has not begun."""
-    changes = sorted(
-        change for hop in hops for change in ((hop.enqueued_s, 1), (hop.dequeued_s, -1))
+def _data(way: Way) -> pl.DataFrame:
+    """The packets with payload, their delay, and whether they were lost."""
+    whole: dict[str, Any] = {"headers": pl.List(pl.Int64), "fate": pl.String}
+    whole |= dict.fromkeys(("ip_bytes", "payload_bytes", "fresh_bytes"), pl.Int64)
+    whole |= dict.fromkeys(("sent_s", "received_s"), pl.Float64)
+    rows = [[getattr(packet, name) for name in whole] for packet in way.packets if packet.data]
+    return pl.DataFrame(rows, schema=whole, orient="row").with_columns(
+        lost=pl.col("fate").is_in(LOST), delay_s=pl.col("received_s") - pl.col("sent_s")
     )
-    most = now = 0
+
+
+def _longest(hops: pl.DataFrame) -> int:
+    """The longest queue: packets that have arrived and whose transmission has not begun."""
+    came, left = (
+        hops.select(pl.col(time).alias("time"), pl.lit(by).alias("by"))
+        for time, by in (("enqueued_s", 1), ("dequeued_s", -1))
+    )
     # Departures come before arrivals at the same instant, but a packet arrives before it leaves.
-    for _, step in changes:
-        now += step
-        most = max(most, now)
-    return most
+    waiting: list[int] = pl.concat([came, left]).sort("time", "by")["by"].cum_sum().to_list()
+    return max(0, *waiting)
 
 
-def _statistics(ascending: Sequence[float]) -> dict[str, float]:
+def _statistics(what: str, values: pl.Series) -> dict[str, float]:
+    ascending = values.drop_nulls().sort().to_list()
     if not ascending:
         return {}
-
-    def rank(share: float) -> float:
-        return ascending[max(0, math.ceil(share * len(ascending)) - 1)]
-
-    return {
-        "min": ascending[0], "mean": math.fsum(ascending) / len(ascending), "p50": rank(0.5),
-        "p95": rank(0.95), "p99": rank(0.99), "max": ascending[-1],
-    }  # fmt: skip
-
-
-def _delays(arrived: Iterable[Packet]) -> dict[str, float]:
-    delays = sorted(
-        p.received_s - p.sent_s
-        for p in arrived
-        if p.received_s is not None and p.sent_s is not None
-    )
-    return {f"delay_{kind}_s": value for kind, value in _statistics(delays).items()}
+    shares = {"min": 0.0, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    found = {f"{what}_{kind}_s": quantile(ascending, share) for kind, share in shares.items()}
+    return {**found, f"{what}_mean_s": math.fsum(ascending) / len(ascending)}
 
 
 def jitter_s(arrived: Sequence[Packet]) -> float | None:
@@ -362,12 +330,8 @@ class Call:
         heard = [row for row in self.frames if row["fate"] == "played"]
         lost, late = fates.count("lost"), fates.count("late")
         share = (lost + late) / len(fates)
-        runs = [0]
-        for before, fate in zip(["played", *fates], fates, strict=False):
-            if fate != "played":
-                runs += [1] if before == "played" else []
-                runs[-1] += before != "played"
-        runs = runs[1:]
+        missed = groupby(fate != "played" for fate in fates)
+        runs = [len([*run]) for is_missed, run in missed if is_missed]
         # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
         burst = sum(runs) / len(runs) * (1 - share) if runs else None
         ears = sorted(row["playout_s"] - row["captured_s"] for row in heard)
@@ -381,7 +345,7 @@ class Call:
         }  # fmt: skip
         if known and ears:
             columns |= {
-                "mouth_to_ear_p50_s": _statistics(ears)["p50"], "mouth_to_ear_mean_s": ear,
+                "mouth_to_ear_p50_s": quantile(ears, 0.5), "mouth_to_ear_mean_s": ear,
                 "mouth_to_ear_max_s": ears[-1],
             }  # fmt: skip
         back = self.way.side == "to"

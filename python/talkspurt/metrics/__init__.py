@@ -2,9 +2,9 @@
 
 ``catalogue`` lists them all: columns in the tables of every run, and metrics computed on request
 because they need the packet table (``record.packets = true``), the time series, or several flows.
-``computing`` returns any of them as a table. ``packets`` follows packets end to end, ``losses``
-groups losses into events, ``series`` counts over time, ``opinion`` scores windows of calls,
-``sharing`` compares flows, ``breaker`` checks whether RTP would have had to stop.
+``computing`` returns any of them as a table. ``packets`` follows packets end to end and groups
+losses into events, ``series`` counts over time, ``opinion`` scores windows of calls, ``sharing``
+compares flows, ``breaker`` checks whether RTP would have had to stop.
 """
 
 from __future__ import annotations

@@ -8,15 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.metrics.bins import window
 from talkspurt.results.manifest import Origin
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 INTERVAL_S = 5.0
 """Report interval: RTCP's default minimum (RFC 3550 §6.2)."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt import scores
 from talkspurt._text.format import offered
-from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
+from talkspurt.metrics import breaker, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.metrics.catalogue import Column, Computed, metric
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 
 def compute(
@@ -56,7 +54,7 @@ def compute(
     wanted = [asked] if asked is not None else there
     if isinstance(one, Column):
         return _recorded(result, one, wanted)
-    if one.needs_packets and not _has_packets(result):
+    if one.needs_packets and result._kept("packets") is None:
         raise KeyError(f"{one.name} is computed from the packet table: {without_packets(result)}")
     if one.name in RATIOS:
         flows = result.flows.filter(pl.col("name").is_in(wanted))
@@ -83,7 +81,10 @@ def _recorded(result: RunData, one: Column, wanted: list[str]) -> pl.DataFrame:
         kept = kept.join(there, on=["flow", "side"], how="semi", maintain_order="left")
         return kept.select("flow", "side", "time_s", "value")
     if one.table == "scores":
-        return _scores(result, one.name, wanted)
+        rows = scores.calls(result)
+        # Null without a recording.
+        found = [(of, scores.value(rows[of], one.name) if of in rows else None) for of in wanted]
+        return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
     table = result.table(one.table)
     if one.name not in table.columns:
         raise ValueError(
@@ -92,15 +93,6 @@ def _recorded(result: RunData, one: Column, wanted: list[str]) -> pl.DataFrame:
         )
     of = pl.col("name").alias("link" if one.of_links else "flow")
     return table.filter(pl.col("name").is_in(wanted)).select(of, pl.col(one.name).alias("value"))
-
-
-def _scores(result: RunData, model: str, wanted: list[str]) -> pl.DataFrame:
-    """The score of each flow; null without a recording."""
-    from talkspurt import scores
-
-    rows = scores.calls(result)
-    found = [(of, scores.value(rows[of], model) if of in rows else None) for of in wanted]
-    return pl.DataFrame(found, schema={"flow": pl.String, "value": pl.Float64}, orient="row")
 
 
 def without_packets(result: RunData) -> str:
@@ -156,14 +148,6 @@ def sender_of(result: RunData, table: pl.DataFrame, direction: str, gauge: str) 
     return table
 
 
-def _has_packets(result: RunData) -> bool:
-    try:
-        result.table("packets")
-    except KeyError:
-        return False
-    return True
-
-
 def _table(result: RunData, one: Computed, of: str, bin_s: float | None) -> pl.DataFrame:
     if one.shape in _BY_SIDE:
         return _BY_SIDE[one.shape](result, *sided(of), bin_s or one.bin_s)
@@ -189,7 +173,7 @@ _BY_SIDE: dict[str, Callable[[RunData, str, str, float], pl.DataFrame]] = {
     "packets": lambda result, flow, side, _: packets.life(result, flow, side),
     "over_time": packets.over_time,
     "by_size": packets.by_size,
-    "losses": lambda result, flow, side, _: losses.loss_events(result, flow, side),
+    "losses": lambda result, flow, side, _: packets.loss_events(result, flow, side),
 }
 
 
@@ -204,10 +188,6 @@ def _active(result: RunData, flow: str) -> float:
         return math.nan
     times = [float(time) for time in arrived["received_s"]]
     return 8 * float(arrived["ip_bytes"].sum()) / (max(times) - min(times))
-
-
-def _over_run(result: RunData, flow: str) -> float:
-    return 8 * float(_arrived(result, flow)["ip_bytes"].sum()) / result.duration_s
 
 
 def _size(result: RunData, flow: str, statistic: str) -> float | None:
@@ -271,8 +251,10 @@ def _fair_convergence(result: RunData, flow: str) -> float | None:
 
 _NUMBERS: dict[str, Callable[[RunData, str], float | None]] = {
     "active_rate": _active,
-    "rate_over_run": _over_run,
-    "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *sided(flow)),
+    "rate_over_run": lambda result, flow: (
+        8 * float(_arrived(result, flow)["ip_bytes"].sum()) / result.duration_s
+    ),
+    "loss_event_rate": lambda result, flow: packets.loss_event_rate(result, *sided(flow)),
     "packet_size_min": partial(_size, statistic="min"),
     "packet_size_mean": partial(_size, statistic="mean"),
     "packet_size_max": partial(_size, statistic="max"),

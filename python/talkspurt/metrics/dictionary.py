@@ -11,16 +11,14 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from talkspurt import _core
 from talkspurt.metrics.catalogue import FLOWS as FLOW_METRICS
 from talkspurt.metrics.catalogue import GAUGES
 from talkspurt.metrics.catalogue import LINKS as LINK_METRICS
 from talkspurt.metrics.catalogue.kinds import Known
-
-if TYPE_CHECKING:
-    from talkspurt.results.axis import Axis
+from talkspurt.results.axis import Axis
 
 
 @dataclass(frozen=True)

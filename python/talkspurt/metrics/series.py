@@ -6,30 +6,18 @@ Counts packets with payload, as the flow tables do. Bins are identified by their
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt.metrics import dictionary
 from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.results.manifest import Origin
+from talkspurt.results.run_data import RunData
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from talkspurt.results.run_data import RunData
-
-SUMS = (
-    "generated_packets",
-    "generated_bytes",
-    "discarded_packets",
-    "sent_packets",
-    "received_packets",
-    "lost_packets",
-    "late_packets",
-    "sent_bytes",
-    "received_bytes",
-)
+SUMS = tuple(name for name in dictionary.kinds("series") if name.endswith(("_packets", "_bytes")))
+"""The counts of a bin."""
 
 
 def usable_bin(result: RunData, bin_s: float | None, usual: float) -> float:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from talkspurt.metrics.bins import bin_width, window
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 
 def rates(result: RunData, flow: str, column: str = "received_bytes") -> list[float]:

@@ -7,15 +7,12 @@ the replications.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.study_data import StudyData
 
 NODES = ("nodes", "senders", "receivers")
 """Nodes of the network, and those that sent and received packets with payload."""
@@ -41,12 +38,8 @@ SIZES = ("packet_size_min", "packet_size_mean", "packet_size_max")
 
 def measures(study: StudyData) -> tuple[str, ...]:
     """The measures of a study's sheet: packet sizes only with packet tables."""
-    return (*MEASURES, *SIZES) if all(map(has_packets, study.runs)) else MEASURES
-
-
-def has_packets(run: RunData) -> bool:
-    """Whether a run has a packet table."""
-    return bool(run.recorded.get("packets"))
+    packets = all(run.recorded.get("packets") for run in study.runs)
+    return (*MEASURES, *SIZES) if packets else MEASURES
 
 
 def nodes(study: StudyData) -> list[dict[str, int]]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from talkspurt._commands.running import sets_of
+from talkspurt._storage import file_access
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError, StoreError
@@ -26,7 +27,7 @@ def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | Non
             out, rb"for ns-2\.35, written by talkspurt", "script of ours; choose another --out"
         )
         out.write_text(made.text, encoding="utf-8")
-        print(f"{out}: its trace may become {script.size_text(made.trace_bytes)} long")
+        print(f"{out}: its trace may become {file_access.size(made.trace_bytes)} long")
     _say(made.notes)
 
 

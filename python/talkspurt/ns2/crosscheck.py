@@ -19,8 +19,10 @@ from typing import Any, TextIO
 import polars as pl
 
 from talkspurt import _core, api
+from talkspurt._storage import file_access
 from talkspurt.analysis.means import student
-from talkspurt.ns2 import defaults, script
+from talkspurt.ns2 import script
+from talkspurt.ns2.tcl import word
 from talkspurt.ns2.trace import Reader
 from talkspurt.results.result import Result
 from talkspurt.scenarios.source import Question
@@ -191,7 +193,7 @@ def crosscheck(
         notes[f"seed {seed} is left out: {why}" if len(scripts) > 1 else f"not compared: {why}"] = (
             None
         )
-    notes |= dict.fromkeys(defaults.notes(program, scripts[0].settings))
+    notes |= dict.fromkeys(differing(program, scripts[0].settings))
     return Crosscheck(
         plan.title,
         [run.ours.seed for run in alive],
@@ -274,9 +276,9 @@ def _rows(
 
 def _check_room(trace: Path, size: int, say: Callable[[str], None]) -> None:
     free = shutil.disk_usage(trace.absolute().parent).free
-    words = f"{trace}: ns-2's trace may become {script.size_text(size)} long"
+    words = f"{trace}: ns-2's trace may become {file_access.size(size)} long"
     if size > free:
-        raise _core.RunError(f"{words}, and {script.size_text(free)} are free")
+        raise _core.RunError(f"{words}, and {file_access.size(free)} are free")
     say(words)
 
 
@@ -332,3 +334,63 @@ def _copied(lines: TextIO, copy: TextIO | None) -> Iterator[str]:
         if copy is not None:
             copy.write(line)
         yield line
+
+
+ASK = """\
+set ns [new Simulator]
+foreach {class variable} {%s} {
+    set agent [new Agent/$class]
+    if {[catch {set value [$agent set $variable]}]} { set value "" }
+    puts "$class\t$variable\t$value"
+}
+exit 0
+"""
+
+
+def differing(program: str, settings: Sequence[script.Set]) -> Iterator[str]:
+    """The variables of agents that a script sets to other values than ns-2's own defaults.
+
+    Most published scripts leave them as they are, so that their results differ from this
+    comparison. The defaults are those of the installed ns-2, which is asked. Flows that have the
+    same differences are named together.
+    """
+    asked = dict.fromkeys((agent, variable) for _, agent, variable, _ in settings)
+    known = _defaults(program, list(asked))
+    flows: dict[str, dict[str, None]] = {}
+    for flow, agent, variable, value in settings:
+        default = known.get((agent, variable), "")
+        if default and _number(default) != _number(value):
+            shown = _shown(default, value)
+            flows.setdefault(flow, {})[f"{variable} {shown} (here {value})"] = None
+    alike: dict[str, list[str]] = {}
+    for flow, found in flows.items():
+        alike.setdefault(", ".join(found), []).append(flow)
+    for words, names in alike.items():
+        yield f"{', '.join(names)}: a script with ns-2's own defaults has {words}"
+
+
+def _defaults(program: str, asked: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    if not asked:
+        return {}
+    pairs = " ".join(word(part) for pair in asked for part in pair)
+    done = subprocess.run([program], input=ASK % pairs, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise _core.RunError(f"ns-2 does not tell its defaults:\n{done.stderr[-2000:]}")
+    lines = (line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 2)
+    return {(agent, variable): value for agent, variable, value in lines}
+
+
+def _shown(default: str, value: str) -> str:
+    """A default as the script would have it: ns-2 prints 17 digits, and truth values as numbers."""
+    number = _number(default)
+    if value in ("true", "false"):
+        return str(bool(number)).lower()
+    return f"{number:g}" if isinstance(number, float) else number
+
+
+def _number(text: str) -> float | str:
+    """A value for comparison: ns-2 prints some truth values as words."""
+    try:
+        return float({"true": "1", "false": "0"}.get(text, text))
+    except ValueError:
+        return text

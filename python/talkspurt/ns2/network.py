@@ -68,16 +68,15 @@ def write_links(tcl: Tcl, links: Part, names: list[str], findings: Findings) -> 
 
 
 def _refuse_changes(link: Part) -> None:
-    for key, why in (
-        ("gilbert_elliott", "its two-state errors count time or packets, but not by these four"),
-        ("steps", "a packet in transmission would go on at the old rate"),
-        ("trace", "rates do not come from files"),
-        ("events", "its outages come with routing of their own"),
+    two_states = "its two-state errors count time or packets, but not by these four"
+    for key, why, instead in (
+        ("gilbert_elliott", two_states, None),
+        ("steps", "a packet in transmission would go on at the old rate", "[]"),
+        ("trace", "rates do not come from files", None),
+        ("events", "its outages come with routing of their own", "[]"),
     ):
         if link.take(key):
-            link.refuse(
-                key, why, f"--set {link.at(key)}=[]" if key in ("steps", "events") else None
-            )
+            link.refuse(key, why, instead)
 
 
 def _direction(
@@ -98,7 +97,7 @@ def _direction(
     for key, (nothing, why) in MEDIUM.items():
         found, path = value(key)
         if plain(found) != nothing:
-            said.findings.refuse(path, why, f"--set {path}={nothing}".replace("False", "false"))
+            said.findings.refuse(path, why, str(nothing).replace("False", "false"))
     (rate, rate_path), (delay, delay_path) = value("rate"), value("delay")
     (queue, queue_path), (loss, loss_path) = value("queue"), value("loss")
     bits, seconds = units.bits(rate), units.seconds(delay)
@@ -123,7 +122,7 @@ def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, 
         queue.rest()
         return "RED", limit, (queue.at("packets"), limit, "")
     if kind != "droptail":
-        queue.findings.refuse(queue.at("kind"), f"there is no queue like {kind} in ns-2.35")
+        queue.refuse("kind", f"there is no queue like {kind} in ns-2.35")
         return "DropTail", 1, ("", None, "")
     exactly = bool(queue.take("ns2"))
     # The rate of a link that ns-2 can have does not change.
@@ -158,11 +157,7 @@ RED: tuple[tuple[str, str, float, Callable[[Any], float]], ...] = (
 
 def _red(tcl: Tcl, queue: Part) -> int:
     if not queue.take("ns2"):
-        queue.findings.refuse(
-            queue.at("ns2"),
-            "its RED spreads drops otherwise (wait_)",
-            f"--set {queue.at('ns2')}=true",
-        )
+        queue.refuse("ns2", "its RED spreads drops otherwise (wait_)", "true")
     in_bytes = queue.take("mode") == "bytes"
     queue.take("follow_rate")
     for there, here, otherwise, turned in RED:

@@ -61,15 +61,17 @@ class Findings:
     problems: list[_core.Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def refuse(self, path: str, why: str, hint: str | None = None) -> None:
-        """Report a feature unsupported by ns-2, with a suggested override."""
+    def refuse(self, path: str, why: str, instead: str | None = None) -> None:
+        """Report a feature unsupported by ns-2, with a value to set in its place."""
         written = self.source_map.written(path)
+        change = f"{written}={instead}"
+        hint = f"--set '{change}'" if " " in change else f"--set {change}"
         problem: _core.Problem = {
             "file": self.source_map.file,
             "line": self.source_map.line(path),
             "path": written,
             "message": f"ns-2 cannot express it: {why}",
-            "hint": hint.replace(path, written) if hint else None,
+            "hint": None if instead is None else hint,
         }
         # Both directions of a link share a key, and so do the flows of a count.
         if problem not in self.problems:
@@ -122,15 +124,13 @@ class Part:
     def must(self, key: str, wanted: Any, why: str, *, absent: bool = True) -> None:
         """Take a key for which ns-2 supports a single value; report any other."""
         value = self.take(key)
-        if value == wanted or (value is None and absent):
-            return
-        hint = None if wanted is None else f"--set {self.at(key)}={toml_value(wanted)}"
-        self.findings.refuse(self.at(key), why, hint)
+        if value != wanted and not (value is None and absent):
+            self.refuse(key, why, None if wanted is None else toml_value(wanted))
 
-    def refuse(self, key: str, why: str, hint: str | None = None) -> None:
-        """Take a key and report its value as unsupported."""
+    def refuse(self, key: str, why: str, instead: str | None = None) -> None:
+        """Take a key and report its value as unsupported, with one to set in its place."""
         self.take(key)
-        self.findings.refuse(self.at(key), why, hint)
+        self.findings.refuse(self.at(key), why, instead)
 
     def at(self, key: str) -> str:
         """A key's path."""

@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import __version__
+from talkspurt._storage.file_access import size as size_text
 from talkspurt.ns2 import network, source, transport
-from talkspurt.ns2.defaults import Set
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part, SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
 from talkspurt.scenarios import units
-from talkspurt.scenarios.members import routed
-from talkspurt.scenarios.resolved import Quantity, values
+from talkspurt.scenarios.resolved import Quantity, routed, values
 from talkspurt.scenarios.source import Question
 
 BYTES_A_HOP = 190
 """Bytes of three trace lines."""
+Set = tuple[str, str, str, str]
+"""A flow, the class of one of its agents, a variable and its value in the script."""
 END = "talkspurt: the run is complete"
 """Printed when the script completes, independent of ns-2's exit status."""
 
@@ -71,9 +72,9 @@ def write(question: Question, run: int | None = None) -> Script:
     findings = Findings(SourceMap(question))
     plan = question.plan
     if plan.axes:
-        findings.refuse("axes", "a script is one run", "--set axes=[]")
+        findings.refuse("axes", "a script is one run", "[]")
     if run is None and plan.replications > 1:
-        findings.refuse("replications.count", "a script is one run", "--set replications.count=1")
+        findings.refuse("replications.count", "a script is one run", "1")
     run = 0 if plan.axes else run or 0
     scenario = Part(values(plan.resolved(run)), "", findings)
     topology = routed(json.loads(plan.topology(run)))
@@ -214,7 +215,7 @@ class _Writer:
                     self.findings.refuse(
                         link,
                         f"packets of {part.path} are {packet_bytes} B long, and its links take all",
-                        f"--set {link}={packet_bytes}B",
+                        f"{packet_bytes}B",
                     )
                     return
 
@@ -226,8 +227,7 @@ class _Writer:
         if all(own.kind != "speech" for own in sources):
             return
         if enabled:
-            path = rtcp.at("enabled")
-            self.findings.refuse(path, "its agents send no reports", f"--set {path}=false")
+            rtcp.refuse("enabled", "its agents send no reports", "false")
         self.findings.note("playout and opinion scores are left out: ns-2 plays nothing")
 
     def _start(
@@ -319,12 +319,3 @@ def trace_name(name: str) -> str:
     expand ``~`` to a home folder. Tcl 8.6 has no characters beyond the basic plane.
     """
     return "./" + "".join(c if ord(c) < 0x10000 else "_" for c in name) + ".tr"
-
-
-def size_text(size: float) -> str:
-    """A byte count in readable units."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"

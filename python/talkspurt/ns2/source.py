@@ -58,7 +58,7 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
         length, whole = (units.size(one) if one else None for one in (packet, total))
         return Source(part, kind, length or 0, total_bytes=whole)
     if kind not in ("cbr", "on_off", "speech"):
-        part.findings.refuse(part.at("kind"), f"it has no source like {kind}")
+        part.refuse("kind", f"it has no source like {kind}")
         part.ignore(*part.names())
         return Source(part, kind, 1, interval_s=1.0)
     noise = units.seconds(part.take("noise"))
@@ -80,28 +80,25 @@ def _opus(part: Part) -> None:
     varies = part.peek("codec") == "opus" and part.peek("file") is not None
     opus = part.take("opus") or {}
     if varies and opus.get("dtx"):
-        part.refuse(
-            "opus.dtx", "its sources do not hear a recording", f"--set {part.at('opus.dtx')}=false"
-        )
+        part.refuse("opus.dtx", "its sources do not hear a recording", "false")
     elif varies and opus.get("rate_control", "cbr") != "cbr":
-        hint = f"--set {part.at('opus.rate_control')}=cbr"
-        part.refuse("opus.rate_control", "its packets have one size", hint)
+        part.refuse("opus.rate_control", "its packets have one size", "cbr")
 
 
 def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
     _opus(part)
     part.ignore("codec", "packet")
-    for key, why, hint in (
-        ("ladder", "its sources keep one encoding", f"--set {part.at('ladder')}=[]"),
+    for key, why, instead in (
+        ("ladder", "its sources keep one encoding", "[]"),
         ("keep_alive", "its sources are silent in silences", None),
         ("flexfec", "its sources send no repair packets", None),
         ("vad", "its sources do not hear a recording", None),
     ):
         if part.take(key):
-            part.refuse(key, why, hint)
+            part.refuse(key, why, instead)
     talk = part.take("talkspurts")
     if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
-        part.findings.refuse(part.at("talkspurts.spread"), SPREAD)
+        part.refuse("talkspurts.spread", SPREAD)
     pauses = (units.seconds(talk["on"]), units.seconds(talk["off"])) if talk else None
     file, repeat = part.take("file"), part.take("repeat")
     interval, lead = speech["interval_s"], units.seconds(part.take("lead"))

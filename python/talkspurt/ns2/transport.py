@@ -69,14 +69,6 @@ class Flow:
         shown = value if isinstance(value, str) else number(value)
         return name, shown, self.transport.at(key), said
 
-    def must_count_as_ns2(self) -> None:
-        """Report packets whose lengths cannot be set in ns-2."""
-        if self.sizing != "ns2":
-            path = self.part.at("sizing")
-            self.part.findings.refuse(
-                path, "its packets of this transport have lengths of their own", f"--set {path}=ns2"
-            )
-
 
 def write(flow: Flow) -> Agents:
     """The agents of a flow."""
@@ -84,7 +76,7 @@ def write(flow: Flow) -> Agents:
     known = {"udp": _udp, "tcp": _tcp, "sctp": _sctp, "dccp": _dccp, "tfrc": _tfrc}
     if kind in known:
         return known[kind](flow)
-    flow.part.findings.refuse(flow.transport.at("kind"), f"it has no agent like {kind}")
+    flow.transport.refuse("kind", f"it has no agent like {kind}")
     flow.transport.ignore(*flow.transport.names())
     return Agents("UDP", "Null", [1, 1])
 
@@ -115,12 +107,12 @@ FRAMING_BYTES = 2
 
 
 def _tcp(flow: Flow) -> Agents:
-    knobs, findings = flow.transport, flow.part.findings
+    knobs = flow.transport
     controller = knobs.take("controller")
     agent, recovery = TCP.get(controller, ("TCP", None))
     if recovery is None:
         why = "its CUBIC knows no RACK-TLP" if controller == "cubic" else "it came later"
-        findings.refuse(knobs.at("controller"), why)
+        knobs.refuse("controller", why)
     knobs.must("recovery", recovery, "its agents repair losses as their names say")
     knobs.must("pacing", False, "its windows send at once")
     knobs.must("nagle", False, "its segments are never held back")
@@ -129,8 +121,7 @@ def _tcp(flow: Flow) -> Agents:
     knobs.take("window_rule")
     f_rto = knobs.take("f_rto")
     if f_rto or (f_rto is None and controller == "sack"):
-        path = knobs.at("f_rto")
-        findings.refuse(path, "its F-RTO answers otherwise than RFC 4015", f"--set {path}=false")
+        knobs.refuse("f_rto", "its F-RTO answers otherwise than RFC 4015", "false")
     if flow.sources[0].kind != "bulk":
         _must_take_all(knobs)
     knobs.ignore(
@@ -145,13 +136,9 @@ def _tcp(flow: Flow) -> Agents:
     options = 12 if stamps else 0
     segment = units.size(mss) - options
     if flow.sources[0].kind != "bulk" and segment != message:
-        path = knobs.at("mss")
-        findings.refuse(
-            path,
-            f"each message, {message} bytes, is a segment there"
-            + (", beside 12 of options" if options else ""),
-            f"--set {path}={message + options}B",
-        )
+        beside = ", beside 12 of options" if options else ""
+        why = f"each message, {message} bytes, is a segment there{beside}"
+        knobs.refuse("mss", why, f"{message + options}B")
     delayed, sack = knobs.take("delayed_ack"), controller == "sack"
     ack_delay = knobs.take("ack_delay")
     # Bulk data in flight is limited by the smaller buffer.
@@ -202,10 +189,8 @@ USUAL_BUFFER = 4_000_000
 
 def _must_take_all(knobs: Part) -> None:
     """Report a send buffer that may fill: ns-2 has none."""
-    said = knobs.take("send_buffer")
-    if units.size(said) < USUAL_BUFFER:
-        path = knobs.at("send_buffer")
-        knobs.findings.refuse(path, "its agents take all that comes", f"--set {path}=4MB")
+    if units.size(knobs.take("send_buffer")) < USUAL_BUFFER:
+        knobs.refuse("send_buffer", "its agents take all that comes", "4MB")
 
 
 def _framed(source: Source) -> int:
@@ -217,7 +202,7 @@ CHUNK_HEADER = 16
 
 
 def _sctp(flow: Flow) -> Agents:
-    knobs, findings = flow.transport, flow.part.findings
+    knobs = flow.transport
     for key, wanted, why in (
         ("association", None, "an association of its has one application"),
         ("lifetime", None, "its partial reliability counts retransmissions, not time"),
@@ -236,8 +221,7 @@ def _sctp(flow: Flow) -> Agents:
     knobs.ignore("cookie_life", "multistreaming")
     _must_take_all(knobs)
     if flow.version != "v4":
-        path = flow.part.at("ip")
-        findings.refuse(path, "its chunks reckon with an IPv4 header", f"--set {path}=v4")
+        flow.part.refuse("ip", "its chunks reckon with an IPv4 header", "v4")
     unit = []
     for source in flow.sources:
         rtp = source.rtp_bytes if flow.sizing == "rfc" else 0
@@ -247,15 +231,14 @@ def _sctp(flow: Flow) -> Agents:
     largest = units.size(mtu) - 20 - SCTP_HEADERS
     chunk = CHUNK_HEADER + max(unit) if flow.sources[0].kind == "bulk" else largest
     if max(unit) + CHUNK_HEADER > largest:
-        findings.refuse(flow.part.at("source"), "its messages fit one packet")
+        flow.part.refuse("source", "its messages fit one packet")
     both = [
         flow.set("mtu_", units.size(mtu), "mtu", mtu),
         ("dataChunkSize_", str(chunk), flow.part.at("source"), None),
     ]
     frequency = knobs.take("sack_frequency")
     if frequency > 2:
-        path = knobs.at("sack_frequency")
-        findings.refuse(path, "it acknowledges each packet or every second", f"--set {path}=2")
+        knobs.refuse("sack_frequency", "it acknowledges each packet or every second", "2")
     both.append(flow.set("useDelayedSacks_", int(frequency == 2), "sack_frequency", frequency))
     both += _knobs(
         knobs,
@@ -277,9 +260,7 @@ def _sctp(flow: Flow) -> Agents:
     # RFC 9260 7.2.1; in ns-2 counted in packets of the largest chunk.
     bytes_ = units.size(window) if window else min(4 * largest, max(2 * largest, 4404))
     if bytes_ % largest and window:
-        findings.refuse(
-            knobs.at("initial_window"), f"its window is a multiple of {largest} B", None
-        )
+        knobs.refuse("initial_window", f"its window is a multiple of {largest} B")
     both.append(flow.set("initialCwnd_", max(1, round(bytes_ / largest)), "initial_window", window))
     limit = units.size(threshold) if threshold else 1_000_000_000
     both.append(flow.set("initialSsthresh_", limit, "initial_ssthresh", threshold))
@@ -296,16 +277,17 @@ def _only_ns2(flow: Flow) -> None:
     flow.transport.must(
         "profile", "ns2", "it has its own values of the knobs left open", absent=False
     )
-    flow.must_count_as_ns2()
+    if flow.sizing != "ns2":
+        flow.part.refuse("sizing", "its packets of this transport have lengths of their own", "ns2")
 
 
 def _dccp(flow: Flow) -> Agents:
-    knobs, findings = flow.transport, flow.part.findings
+    knobs = flow.transport
     _only_ns2(flow)
     ccid = knobs.take("ccid")
     knobs.must("ccid_back", ccid, "both of its halves have one CCID")
     if ccid not in (2, 3):
-        findings.refuse(knobs.at("ccid"), f"it has no CCID {ccid}")
+        knobs.refuse("ccid", f"it has no CCID {ccid}")
     knobs.must("sequence_window", None, "its validity checks have their own window")
     for key in ("allow_short_seqnos", "data_checksum", "send_rtt_estimate", "init_cookie",
                 "listen_packets", "ack_vector"):  # fmt: skip
@@ -403,7 +385,7 @@ def _rate(part: Part) -> list[Setting]:
 
 
 def _tfrc(flow: Flow) -> Agents:
-    knobs, findings = flow.transport, flow.part.findings
+    knobs = flow.transport
     _only_ns2(flow)
     rate = knobs.part("rate")
     if len(flow.sources) > 1:
@@ -411,15 +393,12 @@ def _tfrc(flow: Flow) -> Agents:
     source = flow.sources[0]
     greedy = {"kind": "bulk", "packet": f"{source.payload_bytes}B"}
     if source.kind != "bulk":
-        findings.refuse(
-            flow.part.at("source"), "its TFRC sends as fast as it may, whatever is handed to it",
-            f"--set '{flow.part.at('source')}={toml_value(greedy)}'",
-        )  # fmt: skip
+        why = "its TFRC sends as fast as it may, whatever is handed to it"
+        flow.part.refuse("source", why, toml_value(greedy))
     unit = source.payload_bytes or 1000
     nominal = rate.take("nominal_size")
     if (units.size(nominal) if nominal else 1000) != unit:
-        path = rate.at("nominal_size")
-        findings.refuse(path, "it computes with what it sends", f"--set {path}={unit}B")
+        rate.refuse("nominal_size", "it computes with what it sends", f"{unit}B")
     for key, wanted in (
         ("idle", "ns2"), ("receive_rate", "rfc4342"), ("faster_restart", False),
         ("oscillation_prevention", True),

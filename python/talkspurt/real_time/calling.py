@@ -16,7 +16,7 @@ from talkspurt._storage import file_access, interrupts
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible
 from talkspurt.errors import EndedEarlyError, Faults
-from talkspurt.real_time import devices, measuring, serving
+from talkspurt.real_time import codecs, devices, measuring, serving
 from talkspurt.results.audio import wav
 from talkspurt.results.result import Result
 
@@ -62,8 +62,6 @@ class Voice:
             BadInputError: the file cannot be read, or a codec or a device is unknown.
         """
         devices.check(self.microphone, self.loudspeaker)
-        from talkspurt.real_time import codecs
-
         codecs.load()
         named = [self.codecs] if isinstance(self.codecs, str) else self.codecs
         with serving.refused():

@@ -8,49 +8,30 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 REMEDY = "pip install 'talkspurt[av]'"
 RATE = 8000
 """Samples per second of all these codecs."""
 
 
-class Form(NamedTuple):
-    """A codec of FFmpeg.
-
-    Attributes:
-        encoder: its encoder.
-        decoder: its decoder.
-        bit_rate: bits per second, which select the mode.
-    """
-
-    encoder: str
-    decoder: str
-    bit_rate: int
-
-
-def _amr(bit_rate: int) -> Form:
-    # This decoder, unlike FFmpeg's own, conceals frames without data.
-    return Form("libopencore_amrnb", "libopencore_amrnb", bit_rate)
-
-
+# Of AMR, this decoder, unlike FFmpeg's own, conceals frames without data.
+AMR = "libopencore_amrnb"
 FORMS = {
-    "G.723.1 6.3": Form("g723_1", "g723_1", 6300),
-    "AMR 12.2": _amr(12200),
-    "AMR 10.2": _amr(10200),
-    "AMR 7.95": _amr(7950),
-    "AMR 7.4": _amr(7400),
-    "AMR 6.7": _amr(6700),
-    "AMR 5.9": _amr(5900),
-    "AMR 5.15": _amr(5150),
-    "AMR 4.75": _amr(4750),
+    "G.723.1 6.3": ("g723_1", 6300),
+    "AMR 12.2": (AMR, 12200),
+    "AMR 10.2": (AMR, 10200),
+    "AMR 7.95": (AMR, 7950),
+    "AMR 7.4": (AMR, 7400),
+    "AMR 6.7": (AMR, 6700),
+    "AMR 5.9": (AMR, 5900),
+    "AMR 5.15": (AMR, 5150),
+    "AMR 4.75": (AMR, 4750),
 }
-"""By the name of the codec in the engine."""
+"""FFmpeg's codec and bits per second, which select its mode, by the engine's name of the codec."""
 
 
 def error() -> str | None:
@@ -75,10 +56,9 @@ class Encoder:
     """
 
     def __init__(self, name: str) -> None:
-        form = FORMS[name]
-        self._context = _context(form.encoder, "w")
+        self._context = _context(name, "w")
         self._context.format = "s16"
-        self._context.bit_rate = form.bit_rate
+        self._context.bit_rate = FORMS[name][1]
         self._context.time_base = Fraction(1, RATE)
         self._sent = 0
 
@@ -101,7 +81,7 @@ class Decoder:
     """
 
     def __init__(self, name: str) -> None:
-        self._context = _context(FORMS[name].decoder, "r")
+        self._context = _context(name, "r")
 
     def code(self, frame: bytes) -> bytes:
         """The samples of this frame, 16-bit little endian; none of a frame that is corrupt."""
@@ -117,11 +97,11 @@ class Decoder:
         return b"".join(_pcm(part.to_ndarray()).astype("<i2").tobytes() for part in decoded)
 
 
-def _context(codec: str, mode: str) -> Any:
+def _context(name: str, mode: str) -> Any:
     import av
 
     create: Any = av.CodecContext.create
-    context = create(codec, mode)
+    context = create(FORMS[name][0], mode)
     context.sample_rate, context.layout = RATE, "mono"
     return context
 

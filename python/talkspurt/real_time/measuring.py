@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import polars as pl
 
 from talkspurt import _core
 from talkspurt._storage import interrupts
@@ -18,6 +20,7 @@ from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible
 from talkspurt._text.format import offered
 from talkspurt.errors import BadInputError, EndedEarlyError, Faults
+from talkspurt.metrics import dictionary
 from talkspurt.real_time import serving
 from talkspurt.real_time.notes import ends, notes
 from talkspurt.results import manifest as manifests
@@ -25,9 +28,6 @@ from talkspurt.results.audio import Audio
 from talkspurt.results.manifest import Measured
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import values
-
-if TYPE_CHECKING:
-    import polars as pl
 
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
 """How the scenario of a measurement begins."""
@@ -261,6 +261,12 @@ def made(
         wall_s=wall_s,
     )
     known = measured["clock_offset_s"] is not None
+    of_kernel = (
+        f"# {name} was sent over the kernel's TCP, whose parameters are not known: those here are "
+        "the simulator's."
+        for name, transport, *_ in flows
+        if transport.split("-")[0] == "tcp"
+    )
 
     def read_audio(flow: str) -> Audio | None:
         found = outcome.audio(flow)
@@ -275,22 +281,12 @@ def made(
         settings={},
         replicate=0,
         seed=seed,
-        scenario="\n".join([NOTE, *_comments(flows), scenario]),
+        scenario="\n".join([NOTE, *of_kernel, scenario]),
         topology=_topology(flows, ends(measured)),
         manifest={**manifest, "measured": measured},
         _read_table=partial(_table, outcome, known=known, complete=measured["complete"]),
         _read_audio=read_audio,
     )
-
-
-def _comments(flows: Sequence[Flow]) -> list[str]:
-    """What the scenario does not tell, as comments in it."""
-    of_kernel = [name for name, transport, *_ in flows if transport.split("-")[0] == "tcp"]
-    return [
-        f"# {name} was sent over the kernel's TCP, whose parameters are not known: those here are "
-        "the simulator's."
-        for name in of_kernel
-    ]
 
 
 BETWEEN_CLOCKS = {
@@ -309,8 +305,6 @@ def _table(
     Times of the other end are not ``known`` without the clocks' offset; without the server's notes
     the tables are not ``complete``: what arrived there is missing.
     """
-    import polars as pl
-
     if name in ("packets", "scores"):
         return None
     table = pl.DataFrame(outcome.table(name))
@@ -325,10 +319,6 @@ def _table(
 
 def _known_to_one(table: pl.DataFrame, flows: pl.DataFrame, name: str) -> pl.DataFrame:
     """The table with null for what the end that connected first does not know alone."""
-    import polars as pl
-
-    from talkspurt.metrics import dictionary
-
     key = "name" if name == "flows" else "flow"
     ends = dictionary.known(name)
     arrivals = [column for column, end in ends.items() if end != "sender"]

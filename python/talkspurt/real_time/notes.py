@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from talkspurt.results.manifest import Measured
+from talkspurt.results.manifest import Measured
 
 COUNTS = {
     "policed_packets": "packets not sent, as beyond the {server}'s limit of the rate",

@@ -14,22 +14,20 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
 
 from talkspurt import _core
 from talkspurt.figures.style import BACKGROUND, REAL
 from talkspurt.figures.time import styles_of
 from talkspurt.report import topology
 from talkspurt.report.layout import components
+from talkspurt.report.topology import Picture
 from talkspurt.results.manifest import Origin
+from talkspurt.results.run_data import RunData
 from talkspurt.scenarios.source import read
-
-if TYPE_CHECKING:
-    import polars as pl
-    from markupsafe import Markup
-
-    from talkspurt.report.topology import Picture
-    from talkspurt.results.run_data import RunData
 
 WIDTH = 940.0
 """Minimum width of the picture, so that packets have space to move."""
@@ -163,16 +161,12 @@ def _repeated(result: RunData, asked: bool) -> tuple[float, float, pl.DataFrame,
 
 def _drops(result: RunData) -> int:
     """Packets dropped in the measure window, except those of contenders."""
-    import polars as pl
-
     contenders = [link["name"] for link in result.topology["links"] if link.get("contends")]
     drops = result.links.filter(~pl.col("name").is_in(contenders))["drops"].sum()
     return int(drops or 0)
 
 
 def _excerpt(result: RunData, lossless: bool) -> tuple[float, float, pl.DataFrame]:
-    import polars as pl
-
     job = read(result.scenario).plan.excerpt(0, lossless)
     try:
         while not job.wait(0.05):
@@ -196,8 +190,6 @@ class _Shown:
     """Worlds, lanes and links of the drawn packets."""
 
     def __init__(self, result: RunData, picture: Picture, hops: pl.DataFrame) -> None:
-        import polars as pl
-
         self._drawn, frame = picture.drawn, picture.frame
         self._frame = _wide(picture)
         where = picture.drawn.where
@@ -250,9 +242,6 @@ class _Shown:
         links: Mapping[Any, Mapping[str, Any]],
         places: list[dict[str, Any]],
     ) -> None:
-        import polars as pl
-        from markupsafe import Markup
-
         inside = {number: way for way, number in lanes.items() if way[0] in names}
         mine = [link["number"] for link in links.values() if link["lane"] in inside]
         rows = self.rows.filter(pl.col("link_index").is_in(mine))
@@ -308,8 +297,6 @@ def _colours(result: RunData) -> dict[str, str]:
 
 def _longest(rows: pl.DataFrame) -> dict[int, int]:
     """Maximum queue length of each lane with a queue (``link_index``)."""
-    import polars as pl
-
     came = rows.select("link_index", pl.col("enqueued_s").alias("time"), pl.lit(1).alias("by"))
     left = pl.min_horizontal("dequeued_s", "dropped_s").alias("time")
     gone = rows.select("link_index", left, pl.lit(-1).alias("by")).drop_nulls()
@@ -347,8 +334,6 @@ def _transmitters(
 
 def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     """Columns of numbers in base64; times in ticks since the first packet."""
-    import polars as pl
-
     times = ("enqueued_s", "dequeued_s", "received_s", "dropped_s")
     nanos = rows.select((pl.col(name) * 1e9).round().cast(pl.Int64) for name in times)
     base = int(nanos["enqueued_s"].min() or 0)  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import intervals, scores
 from talkspurt._text.format import verdict
@@ -13,11 +13,9 @@ from talkspurt.figures.style import Style, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import VIEWS, column
 from talkspurt.results.groups import condensed
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 from talkspurt.scores import saying
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
 
 RUN_COLUMNS = tuple(VIEWS["report_calls"])
 STUDY_COLUMNS = tuple(VIEWS["report_study_calls"])

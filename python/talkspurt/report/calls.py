@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt._storage import file_access, writer
 from talkspurt.analysis.cautions import out_of_range
@@ -20,9 +20,7 @@ from talkspurt.report.answer import Row, members_of
 from talkspurt.report.recordings import Recordings
 from talkspurt.results.groups import condensed
 from talkspurt.results.manifest import Origin
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 MAX_CALLS = 200
 SIDES = ("sent", "received")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from talkspurt import scores
 from talkspurt._text.format import time_text, verdict
@@ -16,13 +18,9 @@ from talkspurt.figures.style import BACKGROUND, CAUSE_COLOURS, INK, Style, width
 from talkspurt.figures.time import DROP, QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.metrics import opinion
 from talkspurt.metrics.catalogue import column
+from talkspurt.results.run_data import RunData
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.results.run_data import RunData
-
-    Values = Sequence["Number"] | pl.Series
+Values = Sequence["Number"] | pl.Series
 
 COLUMNS = 500
 """Columns of pixels of a chart."""
@@ -67,8 +65,6 @@ def chart_of(
     Of each line only the points that can be seen are in the page: ``at`` holds their places in the
     times of the chart, if it has not all of them.
     """
-    import polars as pl
-
     common = pl.Series(x, dtype=pl.Float64)
     parts = []
     for line in lines:
@@ -164,8 +160,6 @@ def _series(
 
 def _late(result: RunData, styles: Styles) -> Chart | None:
     """Cumulative count of unheard frames: where the line climbs, speech is missing."""
-    import polars as pl
-
     frames = result.frames().filter(~pl.col("fate").is_in(opinion.HEARD))
     x = result.series()["time_s"].unique().sort()
     counts: dict[str, Values] = {}
@@ -279,8 +273,6 @@ def _at(steps: Sequence[tuple[float, float, Number]], time: float) -> Number:
 
 def _delays(result: RunData, styles: Styles) -> Chart | None:
     """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
-    import polars as pl
-
     times: dict[str, Values] = {}
     shares: dict[str, Values] = {}
     for name in result.calls[:MAX_LINES]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -282,14 +283,9 @@ def columns(
         if a not in after[b] and b not in after[a] and not _reaches(after, b, a):
             after[a].add(b)
     column = dict.fromkeys(names, 0)
-    for _ in names:
-        moved = False
-        for a in names:
-            for b in after[a]:
-                if column[b] <= column[a]:
-                    column[b], moved = column[a] + 1, True
-        if not moved:
-            break
+    for a in reversed([*TopologicalSorter(after).static_order()]):
+        for b in after[a]:
+            column[b] = max(column[b], column[a] + 1)
     # A node without incoming edges is placed directly before its successor, not at the far left.
     led_to = {b for ends in after.values() for b in ends}
     for name, ends in after.items():

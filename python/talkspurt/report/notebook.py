@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
 from talkspurt._text.escaping import visible
 from talkspurt.figures.scale import headed
 from talkspurt.metrics.catalogue import VIEWS, column
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["notebook"])
 MAX_ROWS = 60
@@ -40,7 +36,11 @@ def study(of: StudyData) -> str:
     summary = of.rows(of.summary(COLUMNS))
     lines = page._rows(summary, [axis.column for axis in of.axes])
     rows = [
-        [*line["settings"], line["flow"], *(_cell(line["cells"].get(c)) for c in COLUMNS)]
+        [
+            *line["settings"],
+            line["flow"],
+            *(intervals.text(line["cells"].get(c, {}).get("row")) for c in COLUMNS),
+        ]
         for line in lines[:MAX_ROWS]
     ]
     heads = [*axes, "flow", *(headed(column(c).label, column(c).shown_unit) for c in COLUMNS)]
@@ -49,10 +49,6 @@ def study(of: StudyData) -> str:
         said.append(f"The first {MAX_ROWS} of {len(lines)} rows; summary() has all.")
     notes = "".join(f"<p><small>{escape(words)}</small></p>" for words in said)
     return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{notes}"
-
-
-def _cell(cell: Mapping[str, Any] | None) -> str:
-    return intervals.text(cell["row"] if cell else None)
 
 
 def _escape(text: str) -> str:

@@ -11,15 +11,16 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
+from jinja2.bccache import Bucket
+from markupsafe import Markup
 
+from talkspurt import _core
 from talkspurt._text.escaping import visible, visible_in
-
-if TYPE_CHECKING:
-    from jinja2.bccache import Bucket
-    from markupsafe import Markup
+from talkspurt._text.format import VERDICTS, rate_text, time_text, verdict
+from talkspurt.metrics.catalogue import column
 
 WEB = files("talkspurt") / "web"
 STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
@@ -60,9 +61,6 @@ def compiled() -> Compiled | None:
 @cache
 def environment() -> Environment:
     """The template environment with its shared functions."""
-    from talkspurt._text.format import rate_text, time_text, verdict
-    from talkspurt.metrics.catalogue import column
-
     found = Environment(
         loader=FunctionLoader(asset),
         autoescape=True,
@@ -85,18 +83,11 @@ def environment() -> Environment:
 
 def _contents(body: Markup) -> list[tuple[str, Markup]]:
     """The id and the title of each section of a page."""
-    from markupsafe import Markup
-
     return [(anchor, Markup(words)) for anchor, words in HEADING.findall(body)]
 
 
 def render(template: str, **values: Any) -> str:
     """A complete page from a template of ``web/``."""
-    from markupsafe import Markup
-
-    from talkspurt import _core
-    from talkspurt._text.format import VERDICTS
-
     player = values.get("player")
     scripts = (
         *SCRIPTS,
@@ -135,8 +126,6 @@ def script_safe(text: str) -> str:
 
 def markdown(text: str) -> Markup:
     """A description as HTML: no raw HTML and no images, which could access the network."""
-    from markupsafe import Markup
-
     if not text.strip():
         return Markup("")  # the parser takes as long to import as a chart to draw
     from markdown_it import MarkdownIt

@@ -11,6 +11,7 @@ import base64
 import sys
 import zlib
 from array import array
+from itertools import chain, pairwise
 from typing import Any
 
 BLOCK = 160
@@ -75,12 +76,8 @@ class Recordings:
         ``pool`` holds the blocks; ``steps`` the block numbers of all recordings as differences of
         neighbours (32 bits, little endian). Both are compressed with zlib and in base64.
         """
-        steps = array("i")
-        before = 0
-        for _, _, blocks in self._lists:
-            for block in blocks:
-                steps.append(block - before)
-                before = block
+        blocks = chain([0], *(blocks for *_, blocks in self._lists))
+        steps = array("i", (block - before for before, block in pairwise(blocks)))
         if sys.byteorder == "big":
             steps.byteswap()
         return {

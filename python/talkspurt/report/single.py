@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
 
 from talkspurt import figures
 from talkspurt._terminal.tables import BUSY
@@ -10,20 +13,12 @@ from talkspurt.analysis.cautions import cautions
 from talkspurt.figures.media import BEST_MOS
 from talkspurt.figures.style import Drawn
 from talkspurt.figures.time import styles_of
-from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, column, number
+from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, Metric, column, number
 from talkspurt.report import answer, calls, charts, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.results.groups import condensed
-from talkspurt.results.run_data import BYTES
+from talkspurt.results.run_data import BYTES, RunData
 from talkspurt.scores import MODELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from talkspurt.metrics.catalogue import Metric
-    from talkspurt.results.run_data import RunData
 
 FLOW_COLUMNS = tuple(VIEWS["report_flows"])
 VIDEO = tuple(VIEWS["video"])
@@ -68,8 +63,6 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
 
 def network_of(result: RunData) -> tuple[dict[str, Any], int]:
     """The picture of the network and the animation in it, and the size of this."""
-    from markupsafe import Markup
-
     picture = topology.picture(result.topology, styles_of(result))
     moving = animation(result, picture)
     network = {
@@ -131,8 +124,6 @@ def _links(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 def _stills(result: RunData, drawn: Iterable[Drawn] | None) -> list[tuple[Markup, bool]]:
     """The figures that the report includes as pictures."""
-    from markupsafe import Markup
-
     if drawn is None:
         drawn = (Drawn.of(*one) for one in figures.every(result, only_of_report=True))
     kinds = {name: kind for name, kind in figures.KINDS.items() if kind.in_report}

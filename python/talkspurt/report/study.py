@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from markupsafe import Markup
 
 from talkspurt import figures, intervals
 from talkspurt._storage import writer
@@ -11,17 +14,13 @@ from talkspurt.analysis.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.panel import across
 from talkspurt.figures.style import Drawn
+from talkspurt.metrics import Metric
 from talkspurt.metrics.catalogue import VIEWS, number
 from talkspurt.report import answer, calls, page
 from talkspurt.report.single import in_order, network_of, notes
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 from talkspurt.scores import MODELS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from talkspurt.metrics import Metric
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
 
 COLUMNS = tuple(VIEWS["report_study"])
 VIDEO = tuple(VIEWS["video"])
@@ -30,8 +29,6 @@ MAX_ROWS = 200
 
 def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the study, if they have been drawn."""
-    from markupsafe import Markup
-
     one_of_each = {
         writer.run_folder(i, run.settings, run.replicate): run
         for i, run in enumerate(study.runs)

@@ -3,8 +3,8 @@
 A study is two TOML files (printed values, statements, inferences and bands; scenarios, formulas of
 rows, notes and figures), a module with the names in the formulas, and where ns-2 applies a script
 with its recorded values. ``lab`` runs the scenarios and keeps the required tables, ``formulas``
-computes the rows from them, ``rows`` judges the replications,
-``checks`` finds impossible values, ``dossier`` writes the pages.
+computes the rows from them and finds impossible values, ``rows`` judges the replications,
+``dossier`` writes the pages.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt.errors import BadInputError
-from talkspurt.reproduce import checks, formulas, ns2, study_file
+from talkspurt.reproduce import formulas, ns2, study_file
 from talkspurt.reproduce.formulas import module
 from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
+from talkspurt.reproduce.sample import Sample
 from talkspurt.reproduce.study_file import StudyFile, scenarios
 from talkspurt.runs import engine
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.sample import Sample
 
 NAMES = ("nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008")
 """Command-line names of the studies."""
@@ -158,7 +156,7 @@ def judged(
     Checks compute from the numbers in the text, which do not hold for ``varied`` rows.
     """
     facts = file.facts
-    found = {s.id: checks.impossible(s, facts) for s in file.rows if s.id not in varied}
+    found = {s.id: formulas.impossible(s, facts) for s in file.rows if s.id not in varied}
     rows = judge_all(file.rows, values, found)
     return Reproduction(file, tuple(rows), cases, values)
 
@@ -170,5 +168,5 @@ LIVE = ("", "over sockets")
 def judged_live(file: StudyFile, live: Mapping[str, Sample]) -> list[Row]:
     """The rows of a study that were measured in real time, with their verdicts."""
     facts, specs = file.facts, [spec for spec in file.rows if spec.id in live]
-    found = {spec.id: checks.impossible(spec, facts) for spec in specs}
+    found = {spec.id: formulas.impossible(spec, facts) for spec in specs}
     return judge_all(specs, Values(inferred=live), found, LIVE)

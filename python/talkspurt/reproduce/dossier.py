@@ -10,33 +10,28 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from talkspurt import _core, figures
 from talkspurt._storage import file_access, output_folder
 from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document
+from talkspurt.reproduce import rows as verdicts
 from talkspurt.reproduce.band import SHARE
 from talkspurt.reproduce.figures import Picture, pictures
-from talkspurt.reproduce.rows import (
-    CLASSES,
-    GIVEN,
-    MATCHES,
-    SAME_ORDERING,
-    UNDECIDED,
-    UNDERSPECIFIED,
-    Row,
-    tally,
-)
+from talkspurt.reproduce.lab import Case
 from talkspurt.reproduce.sample import show
 from talkspurt.reproduce.study_file import FILES, recorded
 
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-    from talkspurt.reproduce.lab import Case
-
-GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
+GRADES = {
+    verdicts.MATCHES: "0",
+    verdicts.SAME_ORDERING: "2",
+    verdicts.UNDERSPECIFIED: "3",
+    verdicts.UNDECIDED: "3",
+    verdicts.GIVEN: "none",
+}
 """Colours of verdicts, like the report's grades; others are 5."""
 
 
@@ -84,8 +79,6 @@ def _write_study(one: Reproduction, folder: Path, *, pdf: bool) -> None:
 
 def write_figures(drawn: Iterable[Picture], folder: Path, *, pdf: bool) -> list[Markup]:
     """Write figures in all formats; returns them as SVG for the page."""
-    from markupsafe import Markup
-
     inline = []
     for picture in drawn:
         made = figures.formats(picture.figure, as_pdf=pdf)
@@ -119,20 +112,20 @@ def summary(found: Sequence[Reproduction]) -> str:
         title="Published studies, re-run",
         studies=[(one.file, len(one.rows), graded_tally(one.rows)) for one in found],
         total=(len(every), graded_tally(every)),
-        classes=CLASSES,
+        classes=verdicts.CLASSES,
         rows=[(one.file.name, _row(one, row)) for one in found for row in one.rows],
     )
 
 
-def graded_tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
+def graded_tally(rows: Sequence[verdicts.Row]) -> list[tuple[str, int, str]]:
     """Each verdict, how many rows have it, and its colour."""
     return [
         (verdict, count, GRADES.get(verdict, "5"))
-        for verdict, count in zip(CLASSES, tally(rows), strict=True)
+        for verdict, count in zip(verdicts.CLASSES, verdicts.tally(rows), strict=True)
     ]
 
 
-def cells(row: Row) -> dict[str, Any]:
+def cells(row: verdicts.Row) -> dict[str, Any]:
     """What a page says of a row, whatever the origin of its values."""
     spec = row.spec
     return {
@@ -149,7 +142,7 @@ def cells(row: Row) -> dict[str, Any]:
     }
 
 
-def _row(one: Reproduction, row: Row) -> dict[str, Any]:
+def _row(one: Reproduction, row: verdicts.Row) -> dict[str, Any]:
     spec, shown = row.spec, cells(row)
     return shown | {
         "stated": row.stated.show(),

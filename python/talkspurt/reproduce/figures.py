@@ -13,19 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.figures import style
 from talkspurt.figures.chart import Bars, Line, bars, draw
-from talkspurt.figures.style import (
-    DASHES,
-    FAINT,
-    INK,
-    LINE_LENGTH,
-    SHADES,
-    note,
-    shade,
-    sheet,
-    styled,
-    transport_style,
-)
 from talkspurt.intervals import Ends
 from talkspurt.reproduce import study_file
 from talkspurt.reproduce.formulas import module
@@ -39,7 +28,7 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Run
     from talkspurt.reproduce.sample import Value
 
-SOURCES = {"printed": (INK, ""), "talkspurt": ("#0072B2", ""), "ns-2": ("#E69F00", "///")}
+SOURCES = {"printed": (style.INK, ""), "talkspurt": ("#0072B2", ""), "ns-2": ("#E69F00", "///")}
 """Colours and hatches of bars by origin of the value."""
 Spec = Mapping[str, Any]
 Runs = Callable[[str], Sequence["Run"]]
@@ -64,7 +53,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         return found.cases[name].runs
 
     study = found.file.name
-    with styled(math=True):
+    with style.styled(math=True):
         for spec in study_file.filled(study, "figure"):
             title = spec["title"]
             if "mean_of" in spec:
@@ -78,7 +67,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
                 figure = _lines(title, spec, _panels(spec), partial(module(study).curve, runs))
             seed = runs(spec["run"])[0].seed if "run" in spec else None
             if seed is not None:
-                note(figure, f"Of seed {seed} alone, no mean.")
+                style.note(figure, f"Of seed {seed} alone, no mean.")
             yield Picture(spec["name"], spec["alt"], figure, seed)
 
 
@@ -112,7 +101,7 @@ def _lines(
 ) -> Figure:
     """A figure of lines, or of panels of lines under each other."""
     shared: dict[str, Any] = dict.fromkeys(spec.get("share", ()), True)
-    figure, axes = sheet(title, height=spec.get("height", 3.1), rows=len(panels), **shared)
+    figure, axes = style.sheet(title, height=spec.get("height", 3.1), rows=len(panels), **shared)
     for ax, panel in zip(axes, panels, strict=True):
         lines = [_line(label, line, points) for label, line in panel["lines"].items()]
         x = spec["x"] if ax is axes[-1] else ""
@@ -129,7 +118,7 @@ def _lines(
     if spec.get("legend_below"):
         below: dict[str, Any] = {"loc": "outside lower left", "ncols": 3, "fontsize": 8}
         handles = axes[0].get_legend_handles_labels()
-        figure.legend(*handles, **below, handlelength=LINE_LENGTH)
+        figure.legend(*handles, **below, handlelength=style.LINE_LENGTH)
     return figure
 
 
@@ -137,9 +126,9 @@ def _line(label: str, line: Spec, points: Callable[[Spec], Points]) -> Line:
     """A line; values of several replications have a band of intervals."""
     colour, dashes = line["colour"], line.get("dashes", 0)
     if not colour.startswith("#"):
-        colour = INK if colour == "ink" else transport_style(colour).colour
+        colour = style.INK if colour == "ink" else style.transport_style(colour).colour
     if "shade" in line:
-        colour = shade(colour, SHADES[line["shade"]])
+        colour = style.shade(colour, style.SHADES[line["shade"]])
     x, y = points(line)
     means = [value.value if isinstance(value, Sample) else value for value in y]
     return Line(
@@ -147,7 +136,7 @@ def _line(label: str, line: Spec, points: Callable[[Spec], Points]) -> Line:
         x,
         [math.nan if value is None else float(value) for value in means],
         colour,
-        DASHES[dashes] if isinstance(dashes, int) else tuple(dashes),
+        style.DASHES[dashes] if isinstance(dashes, int) else tuple(dashes),
         steps=line.get("steps", False),
         band=[value.span for value in y if isinstance(value, Sample)],
         marker=line.get("marker", ""),
@@ -182,9 +171,9 @@ def _scale(ax: Axes, panel: Spec, lines: Sequence[Line]) -> None:
     if "level" in panel:
         # A printed or stated value, with its label at the end.
         y, words = panel["level"]
-        ax.axhline(y, color=FAINT, linewidth=0.9, dashes=(4, 3))
+        ax.axhline(y, color=style.FAINT, linewidth=0.9, dashes=(4, 3))
         at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "left", "va": "center"}
-        ax.annotate(words, (1.01, y), **at, fontsize=8, color=INK)
+        ax.annotate(words, (1.01, y), **at, fontsize=8, color=style.INK)
     if "heading" in panel:
         ax.set_title(
             panel["heading"], loc="right", fontsize=9, fontweight=panel.get("weight", "bold")
@@ -228,7 +217,8 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
     ):
         numbers = [scale * run.flow(flow, column) for run, flow in calls.values()]
         colours = [
-            transport_style(run.rows[flow]["transport"]).colour for run, flow in calls.values()
+            style.transport_style(run.rows[flow]["transport"]).colour
+            for run, flow in calls.values()
         ]
         drawn = ax.bar(range(len(names)), numbers, 0.7, color=colours)
         texts = [f"{number:.{0 if scale > 1 else 2}f}".replace("nan", "") for number in numbers]
@@ -246,7 +236,7 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
     right.set_ylim(1, 5)
     left.set_title(title)
     seeds = sorted({run.seed for run, _ in calls.values()})
-    note(figure, f"One run each, seed {', '.join(map(str, seeds))}.", *_unrated(calls))
+    style.note(figure, f"One run each, seed {', '.join(map(str, seeds))}.", *_unrated(calls))
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Computes the rows and facts that a study's file states as formulas.
+"""Computes the rows and facts that a study's file states as formulas, and finds impossible values.
 
 A formula is a Python expression over the names of the study's module, of ``hops`` and of its own
 runs. The tables ``[[rows]]`` of ``studies/NAME.runs.toml`` have these keys:
@@ -15,21 +15,19 @@ from __future__ import annotations
 
 import math
 import statistics
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import CodeType, ModuleType
+from typing import Any
 
 from talkspurt.reproduce import hops, study_file
-from talkspurt.reproduce.lab import Keep, part
-from talkspurt.reproduce.rows import Values
-
-if TYPE_CHECKING:
-    from types import CodeType, ModuleType
-
-    from talkspurt.reproduce.lab import Lab
-    from talkspurt.reproduce.sample import Sample, Value
+from talkspurt.reproduce.band import StudyFileError
+from talkspurt.reproduce.lab import Keep, Lab, part
+from talkspurt.reproduce.rows import Spec, Values
+from talkspurt.reproduce.sample import Sample, Value, show
 
 PROFILES = ("stated", "inferred", "other")
 """Where values belong; others are for notes."""
@@ -113,18 +111,12 @@ def tables(study: str) -> Iterator[Rows]:
         yield Rows(study, entry.get("of", of), let, entry["values"], scenarios, more)
 
 
-def samples(study: str, lab: Lab) -> dict[str, dict[str, Sample]]:
-    """The values of all rows, by profile."""
+def values(study: str, lab: Lab) -> Values:
+    """The values of all rows, with their notes, to which a study's module may add."""
     found: dict[str, dict[str, Sample]] = {profile: {} for profile in PROFILES}
     for rows in tables(study):
         for profile in rows.names:
             found[profile] |= rows.samples(lab, profile)
-    return found
-
-
-def values(study: str, lab: Lab) -> Values:
-    """The values of all rows, with their notes, to which a study's module may add."""
-    found = samples(study, lab)
     notes = study_file.notes(study, facts(study, lab))
     if more := getattr(module(study), "notes", None):
         notes = more(found, notes)
@@ -150,3 +142,41 @@ def facts(study: str, lab: Lab) -> dict[str, Any]:
     known = {**names(study), "lab": lab, "theirs": theirs}
     own = study_file.runs_file(study).get("facts", {})
     return {**theirs, **{name: value(formula, known) for name, formula in own.items()}}
+
+
+Facts = Mapping[str, Any]
+NAMES = {
+    "show": show,
+    "SECONDS": {"s": 1.0, "ms": 1e-3},
+    "BITS_PER_SECOND": {"bit/s": 1.0, "kb/s": 1e3, "kbit/s": 1e3, "Mb/s": 1e6},
+}
+"""What checks have besides facts."""
+
+
+@cache
+def _checks() -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((study_file.FILES / "checks.toml").read_text(encoding="utf-8"))
+
+
+def impossible(spec: Spec, stated: Facts) -> list[str]:
+    """What the checks of a row in ``studies/checks.toml`` find impossible in a text.
+
+    The row's own facts take precedence over the study's.
+    """
+    found, checks = [], _checks()
+    for name in spec.checks:
+        if name not in checks:
+            raise StudyFileError(f"{spec.id}: no check {name!r}; there are {', '.join(checks)}")
+        check, facts = checks[name], {**stated, **spec.facts}
+        given = {"paper": spec.paper, "unit": spec.unit, "facts": facts}
+        names = {**NAMES, **check.get("defaults", {}), **facts, **given}
+        try:
+            for let, formula in check.get("let", {}).items():
+                names[let] = value(formula, names)
+            if value(check["when"], names):
+                found.append(value(check["say"], names))
+        except (NameError, KeyError, TypeError) as error:
+            wants = f"a number, not {spec.paper!r}" if isinstance(error, TypeError) else str(error)
+            wants = repr(error.name) if isinstance(error, NameError) else wants
+            raise StudyFileError(f"{spec.id}: check {name!r} wants {wants}") from None
+    return found

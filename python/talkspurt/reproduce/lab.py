@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from talkspurt import _core, api
 from talkspurt._text import problems
@@ -21,9 +23,6 @@ from talkspurt.errors import BadInputError
 from talkspurt.reproduce.sample import Sample, Value, samples
 from talkspurt.runs import engine
 from talkspurt.scenarios.source import Question, read
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ABSENT = re.compile(r'\bhas no "')
 """The message on a field that a scenario does not have."""
@@ -39,8 +38,6 @@ def part(*columns: str, flow: str = "", side: str | None = None) -> Keep:
     """Some columns of a table, for flows with this name prefix, from one side or both."""
 
     def kept(table: pl.DataFrame) -> pl.DataFrame:
-        import polars as pl
-
         mine = pl.col("flow").str.starts_with(flow)
         if side is not None:
             mine &= pl.col("side") == side

@@ -13,25 +13,29 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
+import tomli_w
 
 from talkspurt import _core
 from talkspurt._storage import file_access, interrupts, output_folder
+from talkspurt._terminal.console import console, say_line
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.emulating import Emulation, account, namespaces
 from talkspurt.errors import BadInputError
+from talkspurt.figures.style import styled
+from talkspurt.report import page
 from talkspurt.reproduce import formulas, judged_live, study_file
+from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
+from talkspurt.reproduce.figures import live_pictures
 from talkspurt.reproduce.lab import WHOLE, Lab, Run
 from talkspurt.reproduce.rows import Row, table
 from talkspurt.reproduce.sample import Sample, Value, samples, show
 from talkspurt.reproduce.study_file import scenarios
+from talkspurt.results.result import Result
 from talkspurt.scenarios.source import read
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.results.result import Result
 
 NAMES = ("renker2008",)
 """Studies that can be measured in real time."""
@@ -206,8 +210,6 @@ def _take(transfer: Transfer, found: Measured) -> None:
 
 def _run(transfer: Transfer, result: Result, gauges: Sequence[tuple[float, str, float]]) -> Run:
     """As a run of the simulator: the gauges are the sender's, the rest is what the network saw."""
-    import polars as pl
-
     tables = {name: result.table(name) for name in WHOLE}
     # The flow that sends the most: the others are messages of routers and hosts.
     flows = tables["flows"].sort("sent_packets", descending=True).head(1)
@@ -234,13 +236,6 @@ def _write(
     pdf: bool,
 ) -> None:
     """The page, its figures and data."""
-    import tomli_w
-
-    from talkspurt.figures.style import styled
-    from talkspurt.report import page
-    from talkspurt.reproduce.dossier import cells, graded_tally, write_figures
-    from talkspurt.reproduce.figures import live_pictures
-
     file_access.write_text(folder / "rows.json", file_access.to_json(_document(study, rows, found)))
     cases = live_cases(study)
     for name, run in found.runs.items():
@@ -286,8 +281,6 @@ def _print(study: str, rows: Sequence[LiveRow], found: Measured, *, as_json: boo
     if as_json:
         print_json(_document(study, rows, found))
         return
-    from talkspurt._terminal.console import console, say_line
-
     if found.runs:
         shown = [(row.row, row.shown()) for row in rows]
         origins = {"simulated": 2, "live": 1, "kernel": 3}

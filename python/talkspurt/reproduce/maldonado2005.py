@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops
+from talkspurt.reproduce.figures import Points, Runs, Spec
+from talkspurt.reproduce.hops import InNs2
 from talkspurt.reproduce.lab import Run
 from talkspurt.reproduce.renker2008 import equation_bps
 from talkspurt.reproduce.sample import Sample
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.hops import InNs2
 
 LINK_BPS = 1.5e6
 MIXES = (1, 2, 4, 8, 16, 32, 64)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.hops import InNs2
-    from talkspurt.reproduce.lab import Lab, Run
+from talkspurt.reproduce.figures import Points, Runs, Spec
+from talkspurt.reproduce.hops import InNs2
+from talkspurt.reproduce.lab import Lab, Run
 
 BOTTLENECK_BPS = 2e6
 BIN_S = 0.5

@@ -15,15 +15,13 @@ import tempfile
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from talkspurt.reproduce import formulas
 from talkspurt.reproduce.hops import of_ns2
 from talkspurt.reproduce.sample import Value
 from talkspurt.reproduce.study_file import FILES, filled
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TIMEOUT_S = 600
 

@@ -8,20 +8,14 @@ on the same wire for comparison. Contention spikes at 5 and 6 Mb/s, which no wir
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import polars as pl
 
 from talkspurt.reproduce import study_file
-from talkspurt.reproduce.lab import part
-from talkspurt.reproduce.sample import show
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.lab import Run
-    from talkspurt.reproduce.sample import Sample
+from talkspurt.reproduce.figures import Points, Runs, Spec
+from talkspurt.reproduce.lab import Run, part
+from talkspurt.reproduce.sample import Sample, show
 
 PACKET_BYTES = 1400
 STARTED_S = 5.0

@@ -6,18 +6,25 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from talkspurt._storage import output_folder
 from talkspurt._storage.file_access import plain_name
+from talkspurt._terminal.console import console
+from talkspurt._terminal.layout import Column, Table, name
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
-from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
+from talkspurt.reproduce import (
+    NAMES,
+    Reproduction,
+    document,
+    dossier,
+    ns2,
+    reproductions,
+)
 from talkspurt.reproduce.rows import CLASSES, SHORT, Row, table, tally
 from talkspurt.reproduce.sample import show
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def run(
@@ -52,15 +59,12 @@ def run(
     # A variation has a folder of its own.
     name = "-".join(["reproduce", study, *(one.replace("=", "-") for one in sets)])
     folder = out if out is not None else None if as_json else Path("runs") / plain_name(name)
+    coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
     if folder is None:
-        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
-        _print(found, study, as_json=as_json)
+        _print(list(coming), study, as_json=as_json)
         return
-    from talkspurt.reproduce import dossier
-
     # Check that the folder is writable before the work, not after.
     with output_folder.Staging(folder) as staging:
-        coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, sets=sets, step=_say)
         found = dossier.write(coming, study, staging.folder, step=_say, pdf=pdf)
         where = staging.commit()
     _print(found, study, as_json=as_json)
@@ -78,8 +82,6 @@ def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document(found, study))
         return
-    from talkspurt._terminal.console import console
-
     out = console()
     if len(found) == 1:
         _print_rows(found[0].file.name, found[0].rows, out)
@@ -93,8 +95,6 @@ def _print_rows(study: str, rows: Sequence[Row], out: Console) -> None:
 
 
 def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
-    from talkspurt._terminal.layout import Column, Table, name
-
     ranks = {verdict: rank for rank, verdict in enumerate(CLASSES)}
     verdicts = [Column(SHORT[verdict], ranks[verdict]) for verdict in CLASSES]
     columns = (name("study"), Column("rows"), *verdicts)

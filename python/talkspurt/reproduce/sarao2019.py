@@ -12,16 +12,12 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.figures import Points, Runs, Spec
-    from talkspurt.reproduce.hops import InNs2
-
+from talkspurt.reproduce.figures import Points, Runs, Spec
+from talkspurt.reproduce.hops import InNs2
 
 ENDS = ("west", "east")
 RATE_BPS = 256e3

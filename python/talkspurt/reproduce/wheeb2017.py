@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops, study_file
-from talkspurt.reproduce.sample import show
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.hops import InNs2
-    from talkspurt.reproduce.sample import Sample
+from talkspurt.reproduce.hops import InNs2
+from talkspurt.reproduce.sample import Sample, show
 
 PROTOCOLS = ("UDP", "DCCP", "SCTP", "TFRC")
 MAX_CONTROL_BYTES = 100

@@ -7,16 +7,14 @@ they end; files of saved runs are read together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from talkspurt._lazy import pl
 from talkspurt._storage.file_access import of_polars
 from talkspurt.results import validation
 from talkspurt.results.run_data import SUMMARIES, RunData
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt import _core
     from talkspurt._cluster.work import Rows
 
@@ -50,8 +48,6 @@ class Gathered:
             self._join()
 
     def _join(self) -> None:
-        import polars as pl
-
         for name, rows in self._rows.items():
             kinds = {column: getattr(pl, kind) for column, kind in self._kinds[name].items()}
             frame = pl.DataFrame(rows, schema={RUN: pl.Int64, **kinds}, orient="row")
@@ -61,8 +57,6 @@ class Gathered:
 
     def stacks(self, runs: Mapping[int, RunData]) -> dict[str, pl.DataFrame]:
         """The summary tables of all runs of a study; those not added are read from their files."""
-        import polars as pl
-
         if not self._runs:
             return {}
         if self._waiting:
@@ -85,8 +79,6 @@ def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:
         KeyError: if a run has no such table.
         talkspurt.errors.StoreError: if a file cannot be read.
     """
-    import polars as pl
-
     if (found := _together(runs, table)) is not None:
         return found
     parts = (run.table(table) for run in runs)
@@ -99,16 +91,14 @@ def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:
 
 
 def _whole(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    import polars as pl
-
     return pl.concat(parts, how="diagonal_relaxed", rechunk=True)
 
 
 def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
     """The files of the runs, read at once; None if that does not work."""
-    import polars as pl
-
-    files = [_file(run, table) for run in runs]
+    # Those that run here, or have been read, are in memory.
+    there = [run._outcome is not None or table in run._tables for run in runs]
+    files = [None if it else run._file_of(table) for it, run in zip(there, runs, strict=True)]
     if len(files) < 2 or None in files:
         return None
     try:
@@ -132,11 +122,3 @@ def _together(runs: Sequence[RunData], table: str) -> pl.DataFrame | None:
     if found[RUN].n_unique() != len(files):
         return None
     return found.select(place, pl.exclude(RUN)).rechunk()
-
-
-def _file(run: RunData, table: str) -> Path | None:
-    """The file that a saved run reads a table from."""
-    if run._outcome is not None or run._written is None or table in run._tables:
-        return None
-    file = Path(run._written) / f"{table}.parquet"
-    return file if file.is_file() else None

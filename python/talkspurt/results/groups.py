@@ -30,12 +30,8 @@ def condensed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if not group or len(groups[group]) < MANY:
             shown.append(row)
         elif row is groups[group][0]:
-            shown.append(_one(groups[group], group))
+            shown.append({name: _value(name, groups[group], group) for name in row})
     return shown
-
-
-def _one(rows: list[dict[str, Any]], group: str) -> dict[str, Any]:
-    return {column: _value(column, rows, group) for column in rows[0]}
 
 
 def _value(column: str, rows: list[dict[str, Any]], group: str) -> Any:

@@ -8,6 +8,7 @@ then. This module is independent of how tables are computed.
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import tempfile
@@ -16,32 +17,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
-from talkspurt import _core
+from talkspurt import _core, scores
+from talkspurt._lazy import pl
 from talkspurt._storage.file_access import reading
 from talkspurt._text.format import offered
 from talkspurt.results import manifest as manifests
 from talkspurt.results import validation
 from talkspurt.results.audio import Audio
 from talkspurt.results.manifest import Manifest, Origin
-from talkspurt.scenarios.members import Network
-from talkspurt.scenarios.resolved import apart_from_seed, values, written
+from talkspurt.scenarios.resolved import Network, apart_from_seed, values, written
 from talkspurt.scenarios.source import Question
 
-if TYPE_CHECKING:
-    import polars as pl
-
-TABLES = (
-    "flows",
-    "links",
-    "series",
-    "link_series",
-    "gauges",
-    "frames",
-    "video_frames",
-    "events",
-)
+TABLES = tuple(json.loads(_core.types()))
 """Tables of every run; ``packets`` exists if the scenario requests it, ``scores`` on request."""
 
 SUMMARIES = ("flows", "links")
@@ -237,8 +226,6 @@ class RunData:
 
     def _one_gauge(self, gauge: str) -> pl.DataFrame:
         """The rows of one gauge. Only these are read from a file: a whole table can take 1 GB."""
-        import polars as pl
-
         if (file := self._gauge_file) is None:
             return self._of("gauges", gauge=gauge)
         with reading(file):
@@ -253,8 +240,6 @@ class RunData:
     @property
     def gauge_names(self) -> list[str]:
         """The gauges that some endpoint of the run has, sorted."""
-        import polars as pl
-
         if (file := self._gauge_file) is None:
             return sorted(self.table("gauges")["gauge"].unique())
         with reading(file):
@@ -342,8 +327,6 @@ class RunData:
             talkspurt.errors.MissingExtraError: if the models are not installed.
         """
         if not self.is_scored:
-            from talkspurt import scores
-
             self._tables["scores"] = scores.table(self)
         return self._tables["scores"]
 
@@ -351,12 +334,6 @@ class RunData:
     def is_scored(self) -> bool:
         """Whether ``scores`` are already there, in memory or in the result's folder."""
         return self._kept("scores") is not None
-
-    def _file(self) -> str | None:
-        return self.manifest.get("file")
-
-    def _packet_bytes(self) -> float:
-        return float(sum(file.stat().st_size for file in self._files()))
 
     def _files(self) -> list[Path]:
         """Captures and packets, written during the run."""
@@ -375,8 +352,6 @@ class RunData:
         """The document, from the rows of the flows and links."""
         scored: dict[str, Any] = {}
         if self.is_scored:
-            from talkspurt import scores
-
             scored = {"scores": scores.document(self)}
         return {
             "scenario": self.name,
@@ -400,8 +375,6 @@ def _table(
     outcome: _core.Outcome, scenario: str, written: Path | Scratch | None, name: str
 ) -> pl.DataFrame | None:
     """A table of a run that has just ended: from memory, or from a file that the run wrote."""
-    import polars as pl
-
     if name == "scores" or (name == "packets" and not recorded(scenario).get("packets")):
         return None
     if not _is_in_file(outcome, name):

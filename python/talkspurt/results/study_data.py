@@ -15,17 +15,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from talkspurt._lazy import pl
 from talkspurt._text.format import offered
 from talkspurt.analysis.means import Interval, bootstrap, student
-from talkspurt.metrics.catalogue import VIEWS, Computed, Metric, of_a_flow
+from talkspurt.metrics.catalogue import SOUND, VIEWS, Computed, Metric, of_a_flow
 from talkspurt.results import concatenation
 from talkspurt.results.axis import Axis
 from talkspurt.results.run_data import SUMMARIES, RunData, finite
 from talkspurt.scenarios.source import Question
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from talkspurt.figures.values import Part
 
 SUMMARY = tuple(VIEWS["summary"])
@@ -115,21 +114,22 @@ class StudyData:
         stacks: Mapping[str, pl.DataFrame] | None = None,
     ) -> Self:
         """The study of a plan, from its runs in order, and tables of them all if there are any."""
-        plan = question.plan
-        made = cls(
-            name=question.name,
-            title=plan.title,
-            description=plan.description,
-            axes=tuple(map(Axis.of, plan.axes)),
-            replications=plan.replications,
-            confidence=plan.confidence,
-            scenario=question.text,
-            runs=tuple(runs),
-            sets=dict(question.sets),
-            design=plan.design,
-        )
+        made = cls.of_facts(question.facts, question.text, runs)
         made._stacks.update(stacks or {})
         return made
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], scenario: str, runs: Sequence[RunData]) -> Self:
+        """The study of these runs in order, with the facts that a manifest holds."""
+        told = ("name", "title", "description", "replications", "confidence")
+        return cls(
+            **{name: facts[name] for name in told},
+            axes=tuple(map(Axis.of, facts["axes"])),
+            scenario=scenario,
+            runs=tuple(runs),
+            sets=facts["set"],
+            design=facts.get("design"),
+        )
 
     @classmethod
     def of_answers(cls, answers: Mapping[str, RunData | StudyData]) -> Self:
@@ -220,8 +220,6 @@ class StudyData:
     @property
     def measures(self) -> tuple[str, ...]:
         """The metrics of the saved summary: ``SUMMARY``, and the scores of the sound if there."""
-        from talkspurt.metrics.catalogue import SOUND
-
         return (*SUMMARY, *(one.name for one in SOUND if self.is_scored))
 
     def table(self, name: str) -> pl.DataFrame:
@@ -230,8 +228,6 @@ class StudyData:
         Raises:
             KeyError: if there is no such table.
         """
-        import polars as pl
-
         stack = self._stack(name)
         runs = pl.DataFrame(
             [
@@ -256,14 +252,6 @@ class StudyData:
         for row in self._stack(table).iter_rows(named=True):
             rows[row.pop(concatenation.RUN)].append(row)
         return zip(self.runs, rows, strict=True)
-
-    def _settled(self, run: RunData, frame: pl.DataFrame) -> pl.DataFrame:
-        """A table of a run, with its settings, replicate and seed first."""
-        import polars as pl
-
-        given: dict[str, Any] = self._columns(run.settings)
-        given |= {"replicate": run.replicate, "seed": run.seed}
-        return frame.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all())
 
     @property
     def has_groups(self) -> bool:
@@ -396,13 +384,14 @@ class StudyData:
         parts, error = [], None
         for run in self.runs:
             try:
-                parts.append(self._settled(run, compute(run, name, flow, bin_s, link=link)))
+                found = compute(run, name, flow, bin_s, link=link)
             except KeyError as missing:
                 error = missing
+                continue
+            given = {**self._columns(run.settings), "replicate": run.replicate, "seed": run.seed}
+            parts.append(found.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all()))
         if error is not None and not parts:
             raise error
-        import polars as pl
-
         return pl.concat(parts, how="vertical_relaxed")
 
     def sensitivity(self, measure: str) -> pl.DataFrame:
@@ -483,8 +472,6 @@ class StudyData:
 
     def labelled(self, frame: pl.DataFrame) -> pl.DataFrame:
         """A table of this study with the labels of all axes instead of numbers."""
-        import polars as pl
-
         columns = []
         for axis in self.axes:
             if axis.numbers is not None and axis.column in frame.columns:
@@ -535,8 +522,6 @@ class StudyData:
         }
 
     def _frame(self, rows: list[dict[str, Any]], *more: str) -> pl.DataFrame:
-        import polars as pl
-
         schema: dict[str, Any] = {
             axis.column: pl.String() if axis.numbers is None else pl.Float64() for axis in self.axes
         }
@@ -545,12 +530,6 @@ class StudyData:
         schema |= dict.fromkeys(("count", "replications"), pl.Int64())
         numbers = ("mean", "low", "high", "deviation", "member_low", "member_high")
         return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(numbers, pl.Float64())})
-
-    def _file(self) -> str | None:
-        return self.runs[0]._file()
-
-    def _packet_bytes(self) -> float:
-        return sum(run._packet_bytes() for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json`` for a study."""

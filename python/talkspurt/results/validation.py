@@ -11,17 +11,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from talkspurt._lazy import pl
 from talkspurt.metrics import dictionary
 from talkspurt.metrics.dictionary import MAX_EXACT, MAX_U64
-from talkspurt.scenarios.members import routed
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from talkspurt.results.manifest import Manifest, StudyManifest
+from talkspurt.results.manifest import Manifest, StudyManifest
+from talkspurt.scenarios.resolved import routed
 
 Test = Callable[[Any], bool]
 """Whether a value is what it must be."""
@@ -38,11 +34,6 @@ MAX_FLOWS = 10_000_000
 MAX_RUNS = 10_000_000
 
 
-def _colour(value: Any) -> bool:
-    """A colour as a scenario gives it: pages and pictures contain it as it is."""
-    return isinstance(value, str) and re.fullmatch("#[0-9A-Fa-f]{6}", value) is not None
-
-
 def count(value: Any) -> bool:
     """A number of things, or a seed."""
     return type(value) is int and 0 <= value < 2**63
@@ -51,6 +42,11 @@ def count(value: Any) -> bool:
 def number(least: float = 0.0, most: float = MAX_EXACT) -> Test:
     """A finite number from ``least`` to ``most``."""
     return lambda value: type(value) in (int, float) and least <= value <= most
+
+
+def text(pattern: str) -> Test:
+    """A text that matches a regular expression as a whole."""
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 def maybe(shape: Shape) -> Test:
@@ -95,26 +91,18 @@ def _faults(value: Any, shape: Shape, at: str) -> Iterator[str]:
         yield f"{at or 'it'!r} is not what it must be"
 
 
-def _kind(value: Any) -> bool:
-    return value in ("String", "Int64", "Float64")
-
-
-def _inside(value: Any) -> bool:
-    """The folder of a run in that of its study: not a place elsewhere."""
-    parts = PurePosixPath(value).parts if isinstance(value, str) else ()
-    return len(parts) == 2 and parts[0] == "runs" and parts[1] != ".."
-
-
-def _file_name(value: Any) -> bool:
-    """The name of a file or folder."""
-    return isinstance(value, str) and value not in ("", ".", "..") and not {"/", "\0"} & {*value}
-
-
 def _runs(value: Any) -> bool:
     """A number of runs, or of shards."""
     return count(value) and 1 <= value <= MAX_RUNS
 
 
+_COLOUR = text("#[0-9A-Fa-f]{6}")
+"""A colour as a scenario gives it: pages and pictures contain it as it is."""
+_KIND = text("String|Int64|Float64")
+_FILE_NAME = text(r"(?!\.{1,2}\Z)[^/\0]+")
+"""The name of a file or folder."""
+_INSIDE = text(r"runs/(?!\.{1,2}\Z)[^/]+")
+"""The folder of a run in that of its study: not a place elsewhere."""
 _TEXTS = {"*": str}
 _PACKETS = {"*": maybe(number(-MAX_EXACT))}
 """Counters."""
@@ -127,7 +115,7 @@ RESULT: Shape = {
     "settings": _TEXTS, "replicate": count, "seed": count, "digest": maybe(str),
     "duration_s": number(1e-9, 1e8), "hops": count, "cpu_s": number(),
     "made_of": {"engine?": str, "scenario": str, "files?": _TEXTS},
-    "empty_tables?": {"*": {"*": _kind}},
+    "empty_tables?": {"*": {"*": _KIND}},
     "speech_start_s?": {"*": maybe(number(-MAX_RUN_S, MAX_RUN_S))},
     "excerpt?": {"begins": str, "from_s": number(-MAX_RUN_S), "to_s": number(-MAX_RUN_S)},
     "imported?": {"notes": [str], "not_imported": {"*": count}},
@@ -156,15 +144,15 @@ _AXIS = {
 STUDY: Shape = {
     **_SAID,
     "axes": [_AXIS], "replications": _runs, "confidence": number(1e-6, 1 - 1e-6), "set": _TEXTS,
-    "runs": [{"folder": _inside}],
+    "runs": [{"folder": _INSIDE}],
     "design?": maybe({"kind": str, "samples": count, "indices": bool, "points": count}),
 }  # fmt: skip
 """The manifest of a study."""
 SHARD: Shape = {
     **STUDY,
-    "name": _file_name,
+    "name": _FILE_NAME,
     "study": str, "engine": str, "shard": _runs, "shards": _runs, "total": _runs,
-    "runs": [{"run": count, "folder": _inside, "digest": str}],
+    "runs": [{"run": count, "folder": _INSIDE, "digest": str}],
 }  # fmt: skip
 """The manifest of a shard."""
 
@@ -184,7 +172,7 @@ _SPEECH = maybe(
     {"bytes": count, "interval_s": number(1e-9, 3600), "look_ahead_s": number(most=3600)}
 )
 TOPOLOGY: Shape = {
-    "nodes": [{"name": str, "colour": maybe(_colour)}],
+    "nodes": [{"name": str, "colour": maybe(_COLOUR)}],
     "links": [{**_LINK, "to": str}],
     "access_points": [{**_LINK, "to": [str]}],
     "flows": [
@@ -351,8 +339,6 @@ def table(name: str, frame: pl.DataFrame, known: Known, of: str | None = None) -
     Columns that another version did not have are null, but those of the series, from which metrics
     over time are computed: they say which one they lack.
     """
-    import polars as pl
-
     check_table(name, frame.lazy(), known, of)
     if name == "series":
         return frame
@@ -370,8 +356,6 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
     ``of`` is the column of the run, in a table of several, whose names are left to
     :func:`check_names`.
     """
-    import polars as pl
-
     there, always = lazy.collect_schema(), dictionary.always(name)
     tests: dict[str, pl.Expr] = {}
     for column, kind in dictionary.kinds(name).items():
@@ -396,8 +380,6 @@ def check_table(name: str, lazy: pl.LazyFrame, known: Known, of: str | None = No
 
 def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr]:
     """What is wrong with the values of a column if it is true."""
-    import polars as pl
-
     values = pl.col(column)
     if kind != "String":
         least, most = dictionary.bounds(name)[column]
@@ -421,8 +403,6 @@ def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr
 
 def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
     """Check that no two rows of a run have the same key."""
-    import polars as pl
-
     keys = dictionary.KEYS[name]
     runs = [] if of is None else [of]
     if len(keys) == 2:

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from talkspurt import _core
 from talkspurt._storage.file_access import failure
+from talkspurt.metrics import dictionary
 
 Tables = Literal["memory", "folder", "none"] | tuple[str, ...]
 """Where the tables of a run are besides those of flows and links; or which of them are in memory.
@@ -48,24 +49,7 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-
-
-class Job(Protocol[T_co]):
-    """A task in its own Rust thread."""
-
-    def progress(self) -> float:
-        """Completed share of the simulated time, 0 to 1."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait at most ``seconds``; true if it has ended."""
-
-    def cancel(self) -> None:
-        """Ask it to stop."""
-
-    def result(self) -> T_co:
-        """Its result; raises RunError."""
 
 
 def drive(
@@ -87,8 +71,6 @@ def drive(
     """
     meanings = None
     if tables == "folder":
-        from talkspurt.metrics import dictionary
-
         meanings = _core.Meanings(dictionary.json_columns())
     each(
         lambda i: plan.start(i, folder(i), tables, meanings),
@@ -100,7 +82,7 @@ def drive(
 
 
 def each(
-    start: Callable[[int], Job[T]],
+    start: Callable[[int], _core.Job[T]],
     runs: Iterable[int],
     *,
     jobs: int | None = None,
@@ -111,7 +93,7 @@ def each(
     waiting = [*runs][::-1]
     total = len(waiting)
     window = max(1, jobs if jobs is not None else cores())
-    under_way: dict[int, Job[T]] = {}
+    under_way: dict[int, _core.Job[T]] = {}
     finished = 0
 
     def fill() -> None:
@@ -138,7 +120,7 @@ def each(
         raise
 
 
-def _stop(runs: Collection[Job[T]]) -> None:
+def _stop(runs: Collection[_core.Job[T]]) -> None:
     """Cancel runs and wait briefly until they close their files; slower ones end alone."""
     for run in runs:
         run.cancel()
@@ -147,7 +129,7 @@ def _stop(runs: Collection[Job[T]]) -> None:
         run.wait(max(0.0, until - time.monotonic()))
 
 
-def _ended(under_way: dict[int, Job[T]]) -> list[int]:
+def _ended(under_way: dict[int, _core.Job[T]]) -> list[int]:
     """The finished ones; waits one step if there are none."""
     ended = [i for i, run in under_way.items() if run.wait(0.0)]
     if ended:

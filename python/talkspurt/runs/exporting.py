@@ -12,9 +12,10 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from talkspurt import __version__, _core
+from talkspurt._lazy import pl
 from talkspurt._storage import disk_space, file_access, output_folder, reader, writer
 from talkspurt._storage.output_folder import around
 from talkspurt._terminal.progress import Bar, say_news
@@ -23,14 +24,10 @@ from talkspurt._text.format import offered
 from talkspurt.errors import BadInputError, StoreError
 from talkspurt.results import validation
 from talkspurt.results.manifest import Origin
-from talkspurt.results.result import Result
+from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import TABLES, recorded
-from talkspurt.results.study import Study
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
 CLAIM = output_folder.Claim("export")
@@ -204,8 +201,6 @@ def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
 
     First characters from OWASP: ``=``, ``+``, ``-``, ``@``, tab and carriage return.
     """
-    import polars as pl
-
     text = pl.col(pl.String)
     return table.with_columns(
         pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
@@ -225,8 +220,6 @@ def _sources(result: Result | Study | None, source: Path) -> list[Path]:
 
 
 def _write_csv(table: Path, known: validation.Known | None, file: Path) -> None:
-    import polars as pl
-
     with file_access.reading(table):
         lazy = pl.scan_parquet(table, glob=False)
         lazy.collect_schema()

@@ -1,7 +1,8 @@
 """Merges shards of a study, each with every n-th run, into a study.
 
-Shard i of n has runs i, i + n, i + 2n, … of the plan, counted from 1, so that slow settings are
-spread over all shards.
+They are for batch systems that start independent processes, such as an array job of Slurm. Shard i
+of n has runs i, i + n, i + 2n, … of the plan, counted from 1, so that slow settings are spread over
+all shards.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt._storage import file_access, output_folder, reader, writer
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.results import validation
-
-if TYPE_CHECKING:
-    from talkspurt.results.manifest import ShardManifest
+from talkspurt.results.manifest import ShardManifest
 
 KIND = "shard"
 
@@ -50,6 +49,10 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
+
+    def folder(self, name: str) -> Path:
+        """Where it goes by default, of the study of this name."""
+        return Path("runs") / f"{name}-{self.number}-of-{self.of}"
 
     def runs(self, total: int) -> range:
         """Its runs of a plan of ``total`` runs."""
@@ -104,10 +107,8 @@ def merge(
             )
             writer.write_study(study, staging.folder, step=bar.on_step)
         if report:
-            from talkspurt.report import pictures
-
             with Bar(study.title, shown=progress) as bar:
-                pictures.of_study(study, staging.folder, bar.on_step, pdf=pdf)
+                study._draw(staging.folder, bar.on_step, pdf=pdf)
         else:
             staging.keep(output_folder.DRAWN)
         return staging.commit()
@@ -156,7 +157,8 @@ def _checked(folders: Sequence[Path]) -> list[_Found]:
         except OSError as error:
             wrong.append(f"{error.filename or folder}: {error.strerror or error}")
     if not found:
-        raise BadInputError(_lines(wrong or ["merge: give the folders of all shards of a study"]))
+        wrong = wrong or ["merge: give the folders of all shards of a study"]
+        raise BadInputError("\n".join(map(visible, wrong)))
     # What most of them are of is meant; the others are foreign.
     of = Counter(tuple(str(one.manifest.get(key)) for key in _IDENTITY) for one in found)
     (usual, _), *_ = of.most_common(1)
@@ -176,16 +178,12 @@ def _checked(folders: Sequence[Path]) -> list[_Found]:
         shards = f"shard{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
         wrong.append(f"of {first.manifest['name']} is missing: {shards} of {first.shard.of}")
     if wrong:
-        raise BadInputError(_lines(wrong))
+        raise BadInputError("\n".join(map(visible, wrong)))
     return [by_number[number] for number in sorted(by_number)]
 
 
 _IDENTITY = ("talkspurt", "engine", "study", "shards", "total")
 """Keys of a manifest that all shards of a study share."""
-
-
-def _lines(wrong: Sequence[str]) -> str:
-    return "\n".join(map(visible, wrong))
 
 
 def _read(folder: Path) -> _Found:

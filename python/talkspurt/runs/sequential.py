@@ -13,16 +13,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from talkspurt import api, intervals
 from talkspurt._text.escaping import visible
+from talkspurt.api import OnProgress
 from talkspurt.errors import BadInputError
-
-if TYPE_CHECKING:
-    from talkspurt.api import OnProgress
-    from talkspurt.results.result import Result
-    from talkspurt.results.study import Study
-    from talkspurt.scenarios.source import Question, Sets, Source
+from talkspurt.metrics.catalogue import of_a_flow, quantity
+from talkspurt.results.result import Result, Study
+from talkspurt.scenarios.source import Question, Sets, Source, read
 
 MIN_REPLICATIONS = 5
 """Replications before the first decision."""
@@ -30,7 +29,9 @@ MAX_REPLICATIONS = 100
 """Default limit of the replications."""
 MAX_GROWTH = 2
 """Maximum growth of their number in one step."""
-WIDTH = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)\s*(\S*)", re.IGNORECASE)
+WIDTH = re.compile(
+    r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([^\s0-9.]\S*)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -57,22 +58,19 @@ class Target:
             ValueError: if the width is no positive number with a fitting unit.
         """
         from talkspurt.figures.scale import UNITS
-        from talkspurt.metrics.catalogue import of_a_flow
 
         one = of_a_flow(measure)
         text = f"{measure}={width}"
         found = WIDTH.fullmatch(str(width).strip())
-        try:
-            number = float(found[1]) if found else math.nan
-        except ValueError:
-            number = math.nan
-        if found is None or not (math.isfinite(number) and number > 0):
+        number = float(found[1]) if found else 0.0
+        if found is None or not 0 < number < math.inf:
             raise ValueError(f"{text}: expected a number above 0, as in mos=0.1 or mos=5%")
-        if found[2] == "%":
+        unit = found[2] or ""
+        if unit == "%":
             return cls(measure, number / 100, True, text)
-        kind, size = UNITS.get(found[2], (found[2], 1.0))
-        if found[2] and kind != one.unit:
-            raise ValueError(f"{text}: {one.full_name} is in {one.unit}, not in {found[2]}")
+        kind, size = UNITS.get(unit, (unit, 1.0))
+        if unit and kind != one.unit:
+            raise ValueError(f"{text}: {one.full_name} is in {one.unit}, not in {unit}")
         return cls(measure, number * size, False, text)
 
     def ratio(self, row: Mapping[str, Any]) -> float:
@@ -132,9 +130,6 @@ def more(study: Study, wanted: Sequence[Target], most: int) -> int:
 
 def outcome(study: Study, wanted: Sequence[Target]) -> tuple[bool, str]:
     """Whether the intervals are as narrow as requested, and a sentence on the widest one."""
-    from talkspurt import intervals
-    from talkspurt.metrics.catalogue import quantity
-
     ratio, target, row = widest(study, wanted)
     where = ", ".join(f"{axis.name} {row[axis.column]}" for axis in study.axes)
     of = f"{intervals.flow(row)}{f' ({where})' if where else ''}"
@@ -146,8 +141,6 @@ def outcome(study: Study, wanted: Sequence[Target]) -> tuple[bool, str]:
 
 def repeated(question: Question, count: int, seed: int | None) -> Question:
     """The same scenario with another number of replications."""
-    from talkspurt.scenarios.source import read
-
     sets = [(path, value) for path, value in question.sets if path != "replications.count"]
     again = read(
         question.file or question.text,
@@ -200,10 +193,6 @@ def run_until(
         KeyError: if a measure does not exist or is not one number per flow.
         ValueError: if a width is not valid, or no flow has a value.
     """
-    from talkspurt import api
-    from talkspurt.results.study import Study
-    from talkspurt.scenarios.source import read
-
     if most < 2:
         raise ValueError(f"most {most}: expected at least 2 replications, for an interval")
     wanted = targets(until)

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import tomli_w
+
 from talkspurt import _core
 from talkspurt._storage import file_access
 from talkspurt._text import problems
 from talkspurt._text.escaping import whole
 from talkspurt.errors import FileWarning
-from talkspurt.scenarios import designs
 from talkspurt.scenarios.resolved import Quantity
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
@@ -57,6 +58,16 @@ class Question:
         """The absolute path of the file, as manifests hold it."""
         return whole(str(self.file.absolute())) if self.file else None
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the manifest of a study holds of it."""
+        plan = self.plan
+        return {
+            "name": self.name, "title": plan.title, "description": plan.description,
+            "axes": plan.axes, "design": plan.design, "replications": plan.replications,
+            "confidence": plan.confidence, "set": dict(self.sets),
+        }  # fmt: skip
+
 
 def read(
     scenario: Source,
@@ -85,26 +96,20 @@ def read(
     name, file, text, base = _text(scenario)
     name, text = whole(name), whole(text)
     sets = tuple((whole(path), whole(value)) for path, value in pairs(set))
-    _check_seed(seed)
+    if seed is not None and not 0 <= seed < 1 << 63:
+        message = f"{seed} is no seed: expected a whole number from 0 to {(1 << 63) - 1}"
+        raise _error("seed", message, "--seed", path="seed")
     # Rust reports the file's name as it was given, so that editors find the line.
     called = whole(str(file)) if file else name
     try:
-        sample = designs.unit_cube
         plan = _core.load(
-            text, called, str(base), list(sets), seed, sample, series=series, hosts=hosts
+            text, called, str(base), list(sets), seed, unit_cube, series=series, hosts=hosts
         )
     except _core.ScenarioError as error:
         raise problems.answered(error) from None
     for note in plan.notes:
         warnings.warn(f"{called}: {note}", FileWarning, stacklevel=2)
     return Question(name, file, text, sets, plan)
-
-
-def _check_seed(seed: int | None) -> None:
-    if seed is None or 0 <= seed < 1 << 63:
-        return
-    message = f"{seed} is no seed: expected a whole number from 0 to {(1 << 63) - 1}"
-    raise _error("seed", message, "--seed", path="seed")
 
 
 def _error(
@@ -161,8 +166,6 @@ def _text_value(text: str) -> str:
 def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
     """Name, file, TOML text and the base folder of relative paths."""
     if isinstance(scenario, Mapping):
-        import tomli_w
-
         return "scenario", None, tomli_w.dumps(dict(scenario)), Path.cwd()
     if isinstance(scenario, str) and "\n" in scenario:
         return "scenario", None, scenario, Path.cwd()
@@ -199,3 +202,22 @@ def _nearest(file: Path) -> str:
 def _inside(folder: Path) -> str:
     found = sorted(folder.glob("*.toml"))
     return f"; did you mean {found[0]}?" if len(found) == 1 else ""
+
+
+def unit_cube(kind: str, samples: int, dimensions: int, seed: int) -> list[list[float]]:
+    """Points with coordinates in 0 to 1: ``latin_hypercube``, or a scrambled ``sobol`` sequence.
+
+    Equal arguments give equal points: numpy's PCG64 and scipy's integer scrambling do not depend on
+    the machine.
+    """
+    import numpy as np
+    from scipy.stats import qmc
+
+    rng = np.random.default_rng(seed)
+    if kind == "sobol":
+        # 64 bits: with the default of 30, points would repeat digits of the range.
+        cube = qmc.Sobol(dimensions, scramble=True, bits=64, rng=rng).random(samples)
+    else:
+        cube = qmc.LatinHypercube(dimensions, rng=rng).random(samples)
+    points: list[list[float]] = cube.tolist()
+    return points

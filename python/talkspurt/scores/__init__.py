@@ -53,20 +53,20 @@ def rate(audio: Audio, heard: Samples | None = None) -> dict[str, Any]:
     Raises:
         talkspurt.errors.MissingExtraError: if the models are not installed.
     """
-    from talkspurt.scores import speech
+    from talkspurt.scores import aligning
 
     mono = audio.mono()
     fit = of_rate(mono.rate)
     scores: dict[str, Any] = {**dict.fromkeys(COLUMNS), "reason": None}
     if mono.duration_s < MIN_DURATION_S:
         return {**scores, "reason": f"shorter than {MIN_DURATION_S:g} s"}
-    active_s = speech.active_s(mono.sent, mono.rate)
+    active_s = aligning.active_s(mono.sent, mono.rate)
     if active_s < MIN_DURATION_S:
         reason = SILENCE if active_s == 0 else f"less than {MIN_DURATION_S:g} s of speech"
         return {**scores, "reason": reason}
     length = min(len(mono.sent), len(mono.received))
     sent, received = mono.sent[:length], mono.received[:length]
-    if not speech.is_heard(received if heard is None else heard):
+    if not aligning.is_heard(received if heard is None else heard):
         return {**scores, **dict.fromkeys(fit.values(), BOTTOM), "reason": UNHEARD}
     from talkspurt.scores import models
 

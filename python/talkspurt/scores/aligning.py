@@ -12,21 +12,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import polars as pl
+
 from talkspurt.metrics.opinion import HEARD
-from talkspurt.scores import speech
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import polars as pl
 
     from talkspurt.results.run_data import RunData
 
     Samples = npt.NDArray[np.int16]
     Places = npt.NDArray[np.float64]
 
+FRAME_S = 0.02
+BELOW_DB = 30.0
+"""A frame this far below the loudest twentieth of all frames is a pause."""
+FLOOR = 10.0
+"""RMS in steps of 16 bits below which nothing is said, however quiet all else is (−70 dBov)."""
 FADE_S = 0.005
 """Overlap where sound is removed."""
 PAUSE_S = 0.2
@@ -62,7 +67,7 @@ class Aligned:
 
     def heard(self, start: int, end: int) -> Samples:
         """What was played in place of these samples of the reference."""
-        step = round(speech.FRAME_S * self.rate)
+        step = round(FRAME_S * self.rate)
 
         def place(at: int) -> int:
             nearest = min(at // step, len(self.places) - 1)
@@ -76,8 +81,6 @@ def aligned(result: RunData, flow: str) -> Aligned | None:
 
     None if there is no such part.
     """
-    import numpy as np
-
     audio = result.audio(flow).mono()
     frames = result.frames(flow).sort("index")
     scenario = result.resolved
@@ -99,7 +102,7 @@ def aligned(result: RunData, flow: str) -> Aligned | None:
     last = len(audio.sent)
     if judged[-1] < len(begins) - 1:
         last = min(last, round((float(begins[judged[-1]]) + frame_s) * audio.rate))
-    grid = np.arange(first, max(last, first + 1), round(speech.FRAME_S * audio.rate))
+    grid = np.arange(first, max(last, first + 1), round(FRAME_S * audio.rate))
     nearest = np.searchsorted(begins, grid / audio.rate + 1e-6, side="right") - 1
     # Rounding to samples may put the first place before the first frame.
     nearest = np.maximum(nearest, 0)
@@ -117,8 +120,6 @@ def _judged(
     frames: pl.DataFrame, duration_s: float, measure: Mapping[str, float]
 ) -> npt.NDArray[np.int64]:
     """Places of the frames that count, as for the E-model."""
-    import polars as pl
-
     delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"].is_in(HEARD))
     latest = delays.max()
     longest = latest if isinstance(latest, float) else 0.0
@@ -137,8 +138,6 @@ def offsets(frames: pl.DataFrame) -> Places:
 
     Frames that were not played are where the one before them leads; 0 if none was played.
     """
-    import polars as pl
-
     played = pl.when(pl.col("fate").is_in(HEARD)).then(pl.col("playout_s") - pl.col("captured_s"))
     delay = frames.select(played.alias("delay"))["delay"].forward_fill().backward_fill()
     moved: Places = (delay.fill_null(0.0) - (delay[0] or 0.0)).to_numpy()
@@ -155,8 +154,6 @@ def undone(sent: Samples, received: Samples, rate: int, begins: Places, moved: P
         begins: place of each frame in the reference, in seconds.
         moved: how much later each frame is in the received sound, in seconds.
     """
-    import numpy as np
-
     parts: list[Samples] = []
     shift = 0
     """By how much more than the samples so far has been read of the received sound."""
@@ -183,8 +180,6 @@ def _residue(sent: Samples, received: Samples, rate: int) -> int:
 
     Time scaling reaches the intended length within some milliseconds, and codecs have a delay.
     """
-    import numpy as np
-
     near, length = round(NEAR_S * rate), round(WORD_S * rate)
     word = sent[:length].astype(np.float64)
     if len(word) < length or not word.any():
@@ -198,10 +193,8 @@ def _residue(sent: Samples, received: Samples, rate: int) -> int:
 
 def _pauses(sent: Samples, rate: int) -> Sequence[tuple[int, int]]:
     """First and last sample of the speaker's pauses that are long enough to change."""
-    import numpy as np
-
-    silent = ~speech.is_speech(sent, rate)
-    step = round(speech.FRAME_S * rate)
+    silent = ~is_speech(sent, rate)
+    step = round(FRAME_S * rate)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], silent.astype(int), [0]])))
     runs = zip(edges[::2], edges[1::2], strict=True)
     least = round(PAUSE_S * rate)
@@ -210,8 +203,6 @@ def _pauses(sent: Samples, rate: int) -> Sequence[tuple[int, int]]:
 
 def _read(samples: Samples, start: int, end: int) -> Samples:
     """Samples from ``start`` to ``end``, with silence where there are none."""
-    import numpy as np
-
     before = np.zeros(max(0, min(end, 0) - start), dtype=np.int16)
     there = samples[max(start, 0) : max(end, 0)]
     missing = max(0, end - start) - len(before) - len(there)
@@ -220,8 +211,6 @@ def _read(samples: Samples, start: int, end: int) -> Samples:
 
 def _resized(pause: Samples, length: int, rate: int) -> Samples:
     """A pause of another length: the quietest part is removed, or silence inserted there."""
-    import numpy as np
-
     less = len(pause) - length
     if less == 0:
         return pause
@@ -242,3 +231,26 @@ def _resized(pause: Samples, length: int, rate: int) -> Samples:
         new = pause[cut + less - fade : cut + less].astype(np.float64)
         kept[cut - fade : cut] = np.rint(old * (1 - rise) + new * rise).astype(np.int16)
     return kept
+
+
+def is_speech(samples: Samples, rate: int) -> npt.NDArray[np.bool_]:
+    """For each frame of 20 ms, whether something is said in it."""
+    step = max(1, round(FRAME_S * rate))
+    count = len(samples) // step
+    if count == 0:
+        return np.zeros(0, dtype=bool)
+    frames = samples[: count * step].astype(np.float64).reshape(count, step)
+    levels = np.sqrt(np.mean(frames**2, axis=1))
+    threshold = max(FLOOR, float(np.quantile(levels, 0.95)) * 10 ** (-BELOW_DB / 20))
+    spoken: npt.NDArray[np.bool_] = levels > threshold
+    return spoken
+
+
+def active_s(samples: Samples, rate: int) -> float:
+    """For how long something is said."""
+    return float(is_speech(samples, rate).sum()) * FRAME_S
+
+
+def is_heard(samples: Samples) -> bool:
+    """Whether there is any sound."""
+    return bool(len(samples)) and float(abs(samples.astype(int)).max()) > FLOOR

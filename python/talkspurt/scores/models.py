@@ -14,17 +14,16 @@ import sys
 from collections.abc import Callable, Iterator
 from math import gcd
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from talkspurt.errors import MissingExtraError
 from talkspurt.scores.kinds import WIDEBAND_HZ
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Samples = npt.NDArray[np.int16]
-    Floats = npt.NDArray[np.float64]
+Samples = npt.NDArray[np.int16]
+Floats = npt.NDArray[np.float64]
 
 PACKAGES = {
     "pesq": "pesq",
@@ -95,8 +94,6 @@ def _visqol_api() -> Any:
 
 
 def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
-    import numpy as np
-
     features, session, listeners = _plcmos_session()
     spectra = features(_at(received, rate, WIDEBAND_HZ)).astype(np.float32)
     spectra = spectra[np.newaxis, np.newaxis]
@@ -108,7 +105,6 @@ def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
 
 @functools.cache
 def _plcmos_session() -> tuple[Callable[[Floats], Floats], Any, Any]:
-    import numpy as np
     import onnxruntime
     import speechmos
     from speechmos.plcmos import PLCMOS
@@ -134,7 +130,6 @@ _MODELS: dict[str, Callable[[Samples, Samples, int], float]] = {
 
 def _at(samples: Samples, rate: int, wanted: int) -> Floats:
     """Samples at another rate, from −1 to 1."""
-    import numpy as np
     from scipy.signal import resample_poly
 
     plain = samples.astype(np.float64) / 32768

@@ -104,7 +104,7 @@ impl Lazy {
         };
         match made.and_then(|coder| coder.code(frame)) {
             Ok(coded) => coded,
-            Err(why) => panic!("{}: {why}", self.codec.name()),
+            Err(why) => panic!("{}: {why}", self.codec.spec().name),
         }
     }
 }

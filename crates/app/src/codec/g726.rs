@@ -10,7 +10,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
 use super::g711::MU_LAW;
-use super::{Bpl, Decoder, Encoder, Sound, Spec};
+use super::{Bpl, Decoder, Encoder, Encoding, Sound, Spec};
 
 /// 40 kbit/s.
 pub(super) const AT_40: Spec = Spec {
@@ -21,51 +21,21 @@ pub(super) const AT_40: Spec = Spec {
     ie: Some(2.0),
     bpl: Bpl::Playout { silence: None, appendix_i: None },
     sound: Some(Sound {
-        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_40)),
-        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_40)),
+        encoder: |encoding| Box::new(Adpcm::new(quantizer(encoding))),
+        decoder: |encoding| Box::new(Adpcm::new(quantizer(encoding))),
         stateless: false,
     }),
     ..MU_LAW
 };
 /// 32 kbit/s.
-pub(super) const AT_32: Spec = Spec {
-    name: "G.726 32",
-    payload_type: 97,
-    frame_bytes: 4,
-    ie: Some(7.0),
-    sound: Some(Sound {
-        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_32)),
-        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_32)),
-        stateless: false,
-    }),
-    ..AT_40
-};
+pub(super) const AT_32: Spec =
+    Spec { name: "G.726 32", payload_type: 97, frame_bytes: 4, ie: Some(7.0), ..AT_40 };
 /// 24 kbit/s.
-pub(super) const AT_24: Spec = Spec {
-    name: "G.726 24",
-    payload_type: 98,
-    frame_bytes: 3,
-    ie: Some(25.0),
-    sound: Some(Sound {
-        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_24)),
-        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_24)),
-        stateless: false,
-    }),
-    ..AT_40
-};
+pub(super) const AT_24: Spec =
+    Spec { name: "G.726 24", payload_type: 98, frame_bytes: 3, ie: Some(25.0), ..AT_40 };
 /// 16 kbit/s.
-pub(super) const AT_16: Spec = Spec {
-    name: "G.726 16",
-    payload_type: 99,
-    frame_bytes: 2,
-    ie: Some(50.0),
-    sound: Some(Sound {
-        encoder: |_| Box::new(Adpcm::new(&QUANTIZER_16)),
-        decoder: |_| Box::new(Adpcm::new(&QUANTIZER_16)),
-        stateless: false,
-    }),
-    ..AT_40
-};
+pub(super) const AT_16: Spec =
+    Spec { name: "G.726 16", payload_type: 99, frame_bytes: 2, ie: Some(50.0), ..AT_40 };
 
 /// The tables of a rate (G.726 tables 1 to 4 and §2.4, §2.5). `levels`, `scales` and `speeds` are those of the
 /// positive codes; a negative code has the values of its ones' complement.
@@ -113,6 +83,16 @@ static QUANTIZER_16: Quantizer = Quantizer {
     scales: &[-704, 14048],
     speeds: &[0, 3584],
 };
+
+fn quantizer(encoding: &Encoding) -> &'static Quantizer {
+    // A frame of eight samples has as many bytes as a sample has bits.
+    match encoding.codec.spec().frame_bytes {
+        5 => &QUANTIZER_40,
+        4 => &QUANTIZER_32,
+        3 => &QUANTIZER_24,
+        _ => &QUANTIZER_16,
+    }
+}
 
 /// The state that encoder and decoder share (G.726 §2): the decoder runs inside the encoder.
 #[derive(Debug)]

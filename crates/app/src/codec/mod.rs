@@ -5,19 +5,15 @@
 //! is heard through a [stand-in](stand_in).
 //! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
-mod amr;
 pub mod comfort_noise;
-mod concealment;
 pub mod external;
 pub mod g711;
 mod g722;
-mod g723_1;
 mod g726;
-mod g728;
-mod g729;
 pub mod opus;
 mod red;
 pub mod stand_in;
+mod unencoded;
 
 use std::fmt;
 
@@ -28,7 +24,6 @@ use talkspurt_proto::rate::Rung;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
-pub use concealment::Concealment;
 /// RTP payload type of comfort noise (RFC 3389; RFC 3551 §6, table 4), used by keep-alive packets in silence.
 pub const COMFORT_NOISE: u8 = 13;
 
@@ -132,6 +127,30 @@ pub enum Bpl {
     Decoder(Option<f64>),
 }
 
+/// Concealment of gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Concealment {
+    /// Silence.
+    #[serde(rename = "silence")]
+    Silence,
+    /// Pitch waveform replication (ITU-T G.711 Appendix I).
+    #[default]
+    #[serde(rename = "g711-appendix-i")]
+    G711AppendixI,
+}
+
+impl Concealment {
+    /// Delay it adds: G.711 Appendix I delays its output by 3.75 ms (30 samples) to blend into the start of a
+    /// gap (G.711 §I.2).
+    #[must_use]
+    pub const fn delay(self) -> Duration {
+        match self {
+            Self::Silence => Duration::ZERO,
+            Self::G711AppendixI => Duration::from_micros(3750),
+        }
+    }
+}
+
 /// Defines [`Codec`] from the codecs that a scenario can name.
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
@@ -182,66 +201,41 @@ codecs! {
     /// ITU-T G.726 at 16 kbit/s, a dynamic RTP payload type.
     G726At16 "g726-16" = g726::AT_16;
     /// ITU-T G.728, 16 kbit/s in frames of 2.5 ms, RTP payload type 15.
-    G728 "g728" = g728::SPEC;
+    G728 "g728" = unencoded::G728;
     /// ITU-T G.729, 8 kbit/s in frames of 10 ms, RTP payload type 18.
-    G729 "g729" = g729::SPEC;
+    G729 "g729" = unencoded::G729;
     /// ITU-T G.729 Annex A, of lower complexity: the same packets, a different impairment.
-    G729A "g729a" = g729::ANNEX_A;
+    G729A "g729a" = unencoded::G729_A;
     /// "G.729" of Maldonado et al. (2005): 10 kbit/s, which no codec of that name has; two frames are 25 bytes,
     /// a dynamic RTP payload type.
-    G729At10 "g729-10" = g729::AT_10;
+    G729At10 "g729-10" = unencoded::G729_AT_10;
     /// ITU-T G.723.1 at 6.3 kbit/s, 24 bytes in frames of 30 ms, RTP payload type 4. The sound needs the extra
     /// `av`, which has FFmpeg's encoder.
-    G7231At63 "g723.1-6.3" = g723_1::AT_6_3;
+    G7231At63 "g723.1-6.3" = unencoded::G723_1_AT_6_3;
     /// ITU-T G.723.1 at 5.3 kbit/s, 20 bytes in frames of 30 ms, RTP payload type 4.
-    G7231At53 "g723.1-5.3" = g723_1::AT_5_3;
+    G7231At53 "g723.1-5.3" = unencoded::G723_1_AT_5_3;
     /// AMR at 12.2 kbit/s (RFC 4867, octet-aligned), 33 bytes in frames of 20 ms, a dynamic RTP payload type.
     /// As for all modes, the sound needs the extra `av`, which has FFmpeg's encoder.
-    Amr1220 "amr-12.2" = amr::AT_12_2;
+    Amr1220 "amr-12.2" = unencoded::AMR_12_2;
     /// AMR at 10.2 kbit/s, 28 bytes.
-    Amr1020 "amr-10.2" = amr::AT_10_2;
+    Amr1020 "amr-10.2" = unencoded::AMR_10_2;
     /// AMR at 7.95 kbit/s, 22 bytes.
-    Amr795 "amr-7.95" = amr::AT_7_95;
+    Amr795 "amr-7.95" = unencoded::AMR_7_95;
     /// AMR at 7.4 kbit/s, 21 bytes.
-    Amr740 "amr-7.4" = amr::AT_7_4;
+    Amr740 "amr-7.4" = unencoded::AMR_7_4;
     /// AMR at 6.7 kbit/s, 19 bytes.
-    Amr670 "amr-6.7" = amr::AT_6_7;
+    Amr670 "amr-6.7" = unencoded::AMR_6_7;
     /// AMR at 5.9 kbit/s, 17 bytes.
-    Amr590 "amr-5.9" = amr::AT_5_9;
+    Amr590 "amr-5.9" = unencoded::AMR_5_9;
     /// AMR at 5.15 kbit/s, 15 bytes.
-    Amr515 "amr-5.15" = amr::AT_5_15;
+    Amr515 "amr-5.15" = unencoded::AMR_5_15;
     /// AMR at 4.75 kbit/s, 14 bytes.
-    Amr475 "amr-4.75" = amr::AT_4_75;
+    Amr475 "amr-4.75" = unencoded::AMR_4_75;
     /// Opus (RFC 6716) at 48 kHz with the parameters of `opus`, a dynamic RTP payload type (RFC 7587).
     Opus "opus" = opus::SPEC;
 }
 
 impl Codec {
-    /// Common name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.spec().name
-    }
-    /// Sample rate of the sound it encodes.
-    #[must_use]
-    pub const fn sample_rate(self) -> u32 {
-        self.spec().sample_rate
-    }
-    /// Ticks of the RTP timestamp per second (RFC 3551 §4.5).
-    #[must_use]
-    pub const fn rtp_clock(self) -> u32 {
-        self.spec().rtp_clock
-    }
-    /// RTP payload type (RFC 3551 §6).
-    #[must_use]
-    pub const fn payload_type(self) -> u8 {
-        self.spec().payload_type
-    }
-    /// Packet durations are multiples of this: a frame, or 10 ms of a codec without frames.
-    #[must_use]
-    pub const fn step(self) -> Duration {
-        self.spec().step
-    }
     /// True if its audio is implemented.
     #[must_use]
     pub const fn has_sound(self) -> bool {
@@ -250,12 +244,7 @@ impl Codec {
     /// Ticks of the RTP timestamp in a duration.
     #[must_use]
     pub const fn ticks_for(self, span: Duration) -> u32 {
-        (span.as_nanos() as u128 * self.rtp_clock() as u128 / 1_000_000_000) as u32
-    }
-    /// Equipment impairment factor Ie without loss (G.113 Appendix I), if published.
-    #[must_use]
-    pub const fn ie(self) -> Option<f64> {
-        self.spec().ie
+        (span.as_nanos() as u128 * self.spec().rtp_clock as u128 / 1_000_000_000) as u32
     }
     /// Packet-loss robustness factor Bpl under random loss (G.113 Appendix I) with the concealment in use, if
     /// published.
@@ -271,16 +260,11 @@ impl Codec {
     /// them.
     #[must_use]
     pub fn relative_with_factors(self, concealment: Concealment) -> Option<Self> {
-        let has_both = |codec: Self| codec.ie().is_some() && codec.bpl(concealment).is_some();
+        let has_both = |codec: Self| codec.spec().ie.is_some() && codec.bpl(concealment).is_some();
         // Names continue with an annex or a rate.
-        let of = |codec: Self| codec.name().split(['A', ' ']).next();
+        let of = |codec: Self| codec.spec().name.split(['A', ' ']).next();
         let mut others = Self::ALL.iter().copied().filter(|other| of(*other) == of(self));
         if has_both(self) { None } else { others.find(|other| has_both(*other)) }
-    }
-    /// Packet duration for which G.113 Appendix I gives Bpl.
-    #[must_use]
-    pub const fn bpl_packet(self) -> Duration {
-        self.spec().bpl_packet
     }
     /// True if its decoder conceals gaps itself, whatever concealment a flow selects.
     #[must_use]
@@ -338,7 +322,7 @@ impl Encoding {
     /// Number of whole samples in a duration, all channels.
     #[must_use]
     pub fn samples_for(&self, span: Duration) -> usize {
-        let rate = u128::from(self.codec.sample_rate());
+        let rate = u128::from(self.codec.spec().sample_rate);
         (u128::from(span.as_nanos()) * rate / 1_000_000_000) as usize * self.channels()
     }
     /// Sound beyond a packet's last sample that the encoder needs.
@@ -387,7 +371,7 @@ impl Encoding {
     /// RTP payload type.
     #[must_use]
     pub const fn payload_type(&self) -> u8 {
-        if self.red > 0 { red::PAYLOAD_TYPE } else { self.codec.payload_type() }
+        if self.red > 0 { red::PAYLOAD_TYPE } else { self.codec.spec().payload_type }
     }
     /// True if a packet depends only on its own samples.
     #[must_use]
@@ -465,9 +449,9 @@ mod tests {
             let encoding = Encoding::new(codec, Duration::from_millis(20));
             assert_eq!(encoding.payload_bytes(), 160);
             assert_eq!(encoding.samples_for(Duration::from_millis(20)), 160);
-            assert_eq!(codec.rtp_clock(), 8000);
+            assert_eq!(codec.spec().rtp_clock, 8000);
         }
-        assert_eq!((Codec::Pcmu.payload_type(), Codec::Pcma.payload_type()), (0, 8));
+        assert_eq!((Codec::Pcmu.spec().payload_type, Codec::Pcma.spec().payload_type), (0, 8));
     }
 
     #[test]
@@ -500,11 +484,11 @@ mod tests {
             let packet = Duration::from_millis(ms);
             let encoding = Encoding::new(codec, packet);
             assert_eq!(encoding.payload_bytes(), bytes, "{codec:?}");
-            assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
+            assert_eq!((codec.spec().payload_type, codec.spec().rtp_clock), (payload_type, 8000));
             let rung = encoding.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
             let sounds = ["G.722", "G.726", "G.723.1 6.3", "AMR"];
-            let has_sound = sounds.iter().any(|it| codec.name().starts_with(it));
+            let has_sound = sounds.iter().any(|it| codec.spec().name.starts_with(it));
             assert_eq!(codec.has_sound(), has_sound);
             assert_eq!(encoding.stand_in().is_some(), !has_sound);
             assert_eq!(codec.spec().is_external, encoding.mute_error().is_some());
@@ -516,8 +500,8 @@ mod tests {
             assert_eq!(encoding.encoder().unwrap().encode(&silence, None).len(), bytes);
         }
         // RFC 3551 §4.5.5: a frame is four vectors of ten bits, 2.5 ms; §4.5.3: frames of 30 ms.
-        assert_eq!(Codec::G728.step(), Duration::from_micros(2500));
-        assert_eq!(Codec::G7231At63.step(), Duration::from_millis(30));
+        assert_eq!(Codec::G728.spec().step, Duration::from_micros(2500));
+        assert_eq!(Codec::G7231At63.spec().step, Duration::from_millis(30));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_opus as libopus;
+pub use talkspurt_opus::{Application, Bandwidth, RateControl};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
@@ -55,55 +56,6 @@ const DEEPEST: Duration = Duration::from_millis(1040);
 const DEEP: u8 = 5;
 /// Shorter packets than this contain no sound.
 const LEAST_BYTES: usize = 3;
-
-/// What the encoder is optimised for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Application {
-    /// Intelligible speech: linear prediction at low rates.
-    #[default]
-    Voip,
-    /// Sound like the original, for music.
-    Audio,
-    /// A look-ahead of 2.5 instead of 6.5 ms, without linear prediction, FEC and DRED.
-    LowDelay,
-}
-
-/// Largest coded audio bandwidth (RFC 6716 §2, table 1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Bandwidth {
-    /// Narrowband, 4 kHz.
-    #[serde(rename = "nb")]
-    Narrow,
-    /// Medium band, 6 kHz.
-    #[serde(rename = "mb")]
-    Medium,
-    /// Wideband, 8 kHz.
-    #[serde(rename = "wb")]
-    Wide,
-    /// Super-wideband, 12 kHz.
-    #[serde(rename = "swb")]
-    SuperWide,
-    /// Fullband, 20 kHz.
-    #[default]
-    #[serde(rename = "fb")]
-    Full,
-}
-
-/// How the length of packets follows the sound (RFC 6716 §2.1.8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum RateControl {
-    /// Constant: all packets have the same length.
-    #[default]
-    #[serde(rename = "cbr")]
-    Constant,
-    /// Variable within a buffer of one frame.
-    #[serde(rename = "cvbr")]
-    Constrained,
-    /// Variable.
-    #[serde(rename = "vbr")]
-    Variable,
-}
 
 /// Parameters of Opus. With `vbr`, `cvbr`, `dtx`, `fec` or `dred`, the packets of a recording depend on
 /// floating-point arithmetic, and results may differ between machines.
@@ -307,27 +259,10 @@ struct Sender {
 impl Sender {
     fn new(encoding: &Encoding) -> Self {
         let Encoding { opus: config, packet, .. } = *encoding;
-        let application = match config.application {
-            Application::Voip => libopus::Application::Voip,
-            Application::Audio => libopus::Application::Audio,
-            Application::LowDelay => libopus::Application::LowDelay,
-        };
-        let control = match config.rate_control {
-            RateControl::Constant => libopus::RateControl::Constant,
-            RateControl::Constrained => libopus::RateControl::Constrained,
-            RateControl::Variable => libopus::RateControl::Variable,
-        };
-        let bandwidth = match config.max_bandwidth {
-            Bandwidth::Narrow => libopus::Bandwidth::Narrow,
-            Bandwidth::Medium => libopus::Bandwidth::Medium,
-            Bandwidth::Wide => libopus::Bandwidth::Wide,
-            Bandwidth::SuperWide => libopus::Bandwidth::SuperWide,
-            Bandwidth::Full => libopus::Bandwidth::Full,
-        };
         let make = || -> Result<libopus::Encoder, libopus::Error> {
-            let mut encoder = libopus::Encoder::new(config.channels, application)?;
-            encoder.set_rate_control(control)?;
-            encoder.set_max_bandwidth(bandwidth)?;
+            let mut encoder = libopus::Encoder::new(config.channels, config.application)?;
+            encoder.set_rate_control(config.rate_control)?;
+            encoder.set_max_bandwidth(config.max_bandwidth)?;
             encoder.set_complexity(config.complexity)?;
             encoder.set_dtx(config.dtx)?;
             encoder.set_fec(config.fec)?;

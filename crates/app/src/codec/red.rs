@@ -36,7 +36,7 @@ pub(super) fn error(encoding: &Encoding) -> Option<String> {
         let ms = encoding.packet * u64::from(encoding.red);
         return Some(format!(
             "{ms} before a packet are too far: RFC 2198 has {MAX_OFFSET} ticks of {} Hz",
-            encoding.codec.rtp_clock()
+            encoding.codec.spec().rtp_clock
         ));
     }
     let own = Encoding { red: 0, ..*encoding }.payload_bytes();
@@ -73,12 +73,12 @@ impl Encoder for Sender {
         let ages = (1..=self.sent.len() as u32).rev();
         for (age, block) in ages.zip(&self.sent) {
             let head = 1 << 31
-                | u32::from(codec.payload_type()) << 24
+                | u32::from(codec.spec().payload_type) << 24
                 | (age * ticks) << 10
                 | block.len() as u32;
             out.put_u32(head);
         }
-        out.put_u8(codec.payload_type());
+        out.put_u8(codec.spec().payload_type);
         self.sent.iter().for_each(|block| out.put_slice(block));
         out.put_slice(&own);
         // A longer one, which a variable rate permits, cannot be repeated; nor what was before it, since the

@@ -56,7 +56,7 @@ impl StandIn {
 impl fmt::Display for StandIn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kbps = self.rate.as_bps() as f64 / 1e3;
-        write!(f, "{}: narrowband Opus at {kbps} kbit/s", self.codec.name())
+        write!(f, "{}: narrowband Opus at {kbps} kbit/s", self.codec.spec().name)
     }
 }
 

@@ -14,7 +14,7 @@ use talkspurt_proto::{rtcp, rtp, wire};
 use super::Parts;
 use super::outcome::{Kept, Outcome};
 use super::packets::Packets;
-use super::stream::{media_sender, number};
+use super::packets::{media_sender, number};
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::{flexfec, playout, source};
@@ -55,7 +55,7 @@ pub(super) struct Incoming {
     /// Unit of a stream without media, to number delivered data.
     unit_bytes: u64,
     bytes: u64,
-    stream: bool,
+    pub(super) stream: bool,
 }
 
 /// Fields needed for each packet come first.
@@ -123,9 +123,9 @@ impl Media {
         let steps = |it: &Encoding| (it.packet.as_nanos() / step.as_nanos()).max(1) as u32;
         let lengths: Vec<u32> = sink.encodings.iter().map(steps).collect();
         let sender =
-            media_sender(seed, other, (sink.encodings[0].payload_type(), codec.rtp_clock()));
+            media_sender(seed, other, (sink.encodings[0].payload_type(), codec.spec().rtp_clock));
         Self {
-            rtp: rtp::Receiver::announced(codec.rtp_clock()),
+            rtp: rtp::Receiver::announced(codec.spec().rtp_clock),
             latest: 0,
             ticks: codec.ticks_for(step),
             first_timestamp: sender.first_timestamp(),
@@ -266,7 +266,7 @@ impl Incoming {
     pub(super) fn rtp(&mut self) -> Option<&mut rtp::Receiver> {
         match (&mut self.media, &mut self.packets) {
             (Some(media), _) => Some(&mut media.rtp),
-            (None, Some(packets)) => Some(packets.rtp()),
+            (None, Some(packets)) => Some(&mut packets.rtp),
             (None, None) => None,
         }
     }
@@ -274,10 +274,6 @@ impl Incoming {
     /// True if the other side sends media.
     pub(super) const fn has_media(&self) -> bool {
         self.media.is_some() || self.packets.is_some()
-    }
-
-    pub(super) fn is_stream(&self) -> bool {
-        self.stream
     }
 
     pub(super) fn played(&self) -> &[Option<playout::Received>] {

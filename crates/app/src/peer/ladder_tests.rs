@@ -217,7 +217,7 @@ fn by_the_senders_clock_the_longest_packet_sets_the_delay() {
 fn what_was_not_agreed_on_is_ignored() {
     let mut eye = Eye::default();
     let mut to = Peer::new(parts(Side::Answers, playout::Config::fixed(Duration::from_millis(60))));
-    let mut sender = super::stream::media_sender(1, "from", (18, 8000));
+    let mut sender = super::packets::media_sender(1, "from", (18, 8000));
     let payload = talkspurt_proto::packet::Payload::Virtual { offset: 0, len: 20 };
     let packet = sender.packet(0, true, payload);
     let mut body = Body::Udp(Frame::Rtp(packet));

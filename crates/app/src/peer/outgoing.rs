@@ -12,7 +12,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
-use super::stream::media_sender;
+use super::packets::media_sender;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::flexfec;
@@ -25,7 +25,7 @@ use crate::transport::Transport;
 #[repr(C)]
 pub(super) struct Outgoing {
     media: Option<Box<Media>>,
-    generated: u32,
+    pub(super) generated: u32,
     stream: bool,
     /// Units of bulk data may be handed over jointly, as many as there is room for.
     joins: bool,
@@ -77,7 +77,7 @@ impl Outgoing {
             source::Config::Speech(speech) => {
                 let encodings = speech.encodings();
                 let codec = speech.codec;
-                let clock = (encodings[0].payload_type(), codec.rtp_clock());
+                let clock = (encodings[0].payload_type(), codec.spec().rtp_clock);
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start + speech.lead, 0);
                 let ticks = codec.ticks_for(codec::step(&encodings));
@@ -86,7 +86,7 @@ impl Outgoing {
                     let rng = Rng::new(parts.seed, &format!("{}/flexfec", parts.name));
                     let times = (speech.packet, speech.noise);
                     let origin = start + speech.lead;
-                    flexfec::Sender::new(config, times, codec.rtp_clock(), origin, rng)
+                    flexfec::Sender::new(config, times, codec.spec().rtp_clock, origin, rng)
                 });
                 let media = Media::new(rtp, ticks, payload_types);
                 Some(Box::new(Media { repair: repair.map(Box::new), ..media }))
@@ -140,7 +140,7 @@ impl Outgoing {
     #[inline]
     pub(super) fn due(&self, local: Instant) -> Option<Instant> {
         let due = self.source.due(local);
-        if self.protects { earlier(due, self.repair().and_then(flexfec::Sender::due)) } else { due }
+        if self.protects { earlier(due, self.repair().and_then(|it| it.ends)) } else { due }
     }
 
     /// True if nothing is due now but will be later, over a transport that always has room.
@@ -149,10 +149,6 @@ impl Outgoing {
         debug_assert!(self.queue.is_empty(), "what there is room for does not wait");
         let clocked = matches!(self.source, Source::Timed(_) | Source::Paced(_));
         clocked && self.due(local).is_some_and(|at| at > local)
-    }
-
-    pub(super) fn generated(&self) -> u32 {
-        self.generated
     }
 
     /// See [`Peer::spoken`](super::Peer::spoken).

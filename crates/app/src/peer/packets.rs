@@ -1,12 +1,32 @@
-//! RTP that is counted but not played: video and captured packets. The recorder, which knows the packets of
-//! each frame, reports the state of frames.
+//! What both ends of a flow know of its RTP stream, and RTP that is counted but not played: video and captured
+//! packets. The recorder, which knows the packets of each frame, reports the state of frames.
 
 use talkspurt_proto::probe::{Gauge, Note, Probe, RxError, Stamped, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtp;
 use talkspurt_proto::time::Instant;
 
-use super::stream::{media_sender, number};
 use crate::source::PacketFormat;
+
+/// The RTP sender of one side of a flow, from which the other side gets the first timestamp.
+pub(super) fn media_sender(
+    seed: u64,
+    name: &str,
+    (payload_type, clock_hz): (u8, u32),
+) -> rtp::Sender {
+    let mut rng = Rng::new(seed, &format!("{name}/rtp"));
+    rtp::Sender::new(payload_type, clock_hz, &mut rng)
+}
+
+/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1); `first` is that
+/// of the first packet.
+pub(super) fn number(first: u16, latest: &mut u32, sequence: u16) -> u32 {
+    let offset = sequence.wrapping_sub(first);
+    let ahead = offset.wrapping_sub(*latest as u16) as i16;
+    let number = latest.saturating_add_signed(i32::from(ahead));
+    *latest = number.max(*latest);
+    number
+}
 
 #[derive(Debug)]
 pub(super) struct Packets {
@@ -15,17 +35,13 @@ pub(super) struct Packets {
     origin: rtp::Sender,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
-    rtp: rtp::Receiver,
+    pub(super) rtp: rtp::Receiver,
 }
 
 impl Packets {
     pub(super) fn new(format: PacketFormat, seed: u64, other: &str) -> Self {
         let origin = media_sender(seed, other, (format.payload_type, format.clock_hz));
         Self { format, origin, latest: 0, rtp: rtp::Receiver::announced(format.clock_hz) }
-    }
-
-    pub(super) fn rtp(&mut self) -> &mut rtp::Receiver {
-        &mut self.rtp
     }
 
     pub(super) fn on_rtp<P: Probe>(

@@ -133,16 +133,16 @@ impl Adaptive {
         let place = self.place(&frame);
         let offset = now - place;
         // No sender is that far ahead of real time: the packet is damaged or forged.
-        if self.has_frames && offset < self.delays.floor() - self.most - OVERFLOW {
+        if self.has_frames && offset < self.delays.floor - self.most - OVERFLOW {
             return tell(Decision::of(frame, Playout::Late(instant(now))));
         }
         let newest = self.waiting.back().map_or(self.next - self.step, |newest| self.place(newest));
         self.delays.arrive(now, offset, place >= newest);
         if let Some(losses) = losses {
             losses.on_frame(&frame);
-            let late = offset - self.delays.floor();
+            let late = offset - self.delays.floor;
             losses.cover(&frame, place, |_| true);
-            let target = self.delays.target().clamp(self.least, self.most);
+            let target = self.delays.target.clamp(self.least, self.most);
             self.wait = losses.wait(late, target, self.most);
         }
         if !self.has_frames {
@@ -176,13 +176,13 @@ impl Adaptive {
         let now = now.as_nanos() as i64;
         self.play_until(now, Some(losses), tell);
         let place = self.place(&frame);
-        let late = now - place - self.delays.floor();
+        let late = now - place - self.delays.floor;
         // Without a frame that has arrived, its delay is unknown; and as in `on_frame`.
         if !self.has_frames || late < -(self.most + OVERFLOW) {
             return;
         }
         if losses.forget(&frame) {
-            let target = self.delays.target().clamp(self.least, self.most);
+            let target = self.delays.target.clamp(self.least, self.most);
             self.wait = losses.wait_for_restored(late, target, self.most);
         }
         losses.cover(&frame, place, |_| true);
@@ -242,11 +242,11 @@ impl Adaptive {
     }
 
     fn target(&self) -> i64 {
-        (self.delays.target().max(self.least) + self.wait).min(self.most)
+        (self.delays.target.max(self.least) + self.wait).min(self.most)
     }
 
     fn delay(&self) -> i64 {
-        self.clock - self.next - self.delays.floor()
+        self.clock - self.next - self.delays.floor
     }
 
     /// Plays what begins before `now`: a frame that arrives exactly when due is played.
@@ -368,7 +368,7 @@ impl Adaptive {
     /// of it at least, so that the next talkspurt begins with the target delay.
     fn pause_of_speaker(&mut self, gap: i64) {
         let began = self.clock - self.expansion;
-        let due = self.next + gap + self.delays.floor() + self.target();
+        let due = self.next + gap + self.delays.floor + self.target();
         // If timestamps have jumped back, the floor is not that of the frames that wait.
         let due = due.min(self.latest + self.most + OVERFLOW);
         self.clock = due.max(began + gap / 2).max(self.clock);

@@ -50,8 +50,9 @@ pub(super) struct Delays {
     /// End of the current interval; `None` before the first packet.
     ends: Option<i64>,
     /// The least offset of the last `SPAN` intervals and the current one.
-    floor: i64,
-    target: i64,
+    pub(super) floor: i64,
+    /// The delay at which the quantile of packets arrives in time, before limits.
+    pub(super) target: i64,
     quantile: u64,
     /// Earlier intervals, oldest first. The last `SPAN` are not yet in the histogram: whether they were
     /// slow, or the path has become longer, later packets tell.
@@ -95,16 +96,6 @@ impl Delays {
         if in_order {
             self.current.in_order = self.current.in_order.max(offset - self.floor);
         }
-    }
-
-    /// The offset of the fastest recent packet; playout at this offset has a delay of 0.
-    pub(super) fn floor(&self) -> i64 {
-        self.floor
-    }
-
-    /// The delay at which the quantile of packets arrives in time, before limits.
-    pub(super) fn target(&self) -> i64 {
-        self.target
     }
 
     /// The largest delay of half a second to a second, of packets in order or of all: playout does not
@@ -250,7 +241,7 @@ mod tests {
             // except between packets of different intervals.
             it.arrive(sent + delay * MS, delay * MS, true);
             if number % 25 == 24 {
-                targets.push(it.target() / MS);
+                targets.push(it.target / MS);
             }
         }
         targets

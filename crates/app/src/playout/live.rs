@@ -44,7 +44,7 @@ impl Live {
             decoders: encodings.iter().map(Encoding::decoder).collect(),
             lengths: encodings.iter().map(steps).collect(),
             present: 0,
-            rate: best.codec.sample_rate(),
+            rate: best.codec.spec().sample_rate,
             channels: best.channels(),
             samples: best.samples_for(step).max(1),
             at: (0, 0),

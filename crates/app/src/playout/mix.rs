@@ -51,7 +51,7 @@ pub(super) struct Mix {
 
 impl Mix {
     pub(super) fn new(encodings: &[Encoding], total_samples: usize) -> Self {
-        let properties = |it: &Encoding| (it.codec.sample_rate(), !it.codec.conceals());
+        let properties = |it: &Encoding| (it.codec.spec().sample_rate, !it.codec.conceals());
         let codecs: Vec<_> = encodings.iter().map(properties).collect();
         let rate = codecs.iter().map(|(rate, _)| *rate).max().unwrap_or_default();
         let mut mix = Self {
@@ -203,7 +203,7 @@ mod tests {
         let mut mix = Mix::new(&encodings, 0);
         // One second each, in packets of 20 ms.
         for (voice, encoding) in encodings.iter().enumerate().cycle().take(2 * ladder.len()) {
-            let (rate, second) = (encoding.codec.sample_rate() as usize, mix.len() / 48_000);
+            let (rate, second) = (encoding.codec.spec().sample_rate as usize, mix.len() / 48_000);
             for packet in 0..50 {
                 let start = second * rate + packet * rate / 50;
                 if mix.change(voice).is_some() {

@@ -63,7 +63,7 @@ pub fn render(
     spoken: Option<Spoken<'_>>,
 ) -> Heard {
     let step = codec::step(encodings);
-    let best = encodings.iter().max_by_key(|it| it.codec.sample_rate()).expect("an encoding");
+    let best = encodings.iter().max_by_key(|it| it.codec.spec().sample_rate).expect("an encoding");
     let samples = best.samples_for(step).max(1);
     let voice = |it: &Encoding| Voice {
         packet: it.packet,
@@ -72,7 +72,7 @@ pub fn render(
         decoder: it.decoder(),
         stand_in: spoken.and_then(|spoken| StandIn::new(it, step, spoken)),
     };
-    let (rate, channels) = (best.codec.sample_rate(), best.channels());
+    let (rate, channels) = (best.codec.spec().sample_rate, best.channels());
     let plan = plan(timeline, total_samples, samples, step);
     let voices = encodings.iter().map(voice).collect();
     let mix = Mix::new(encodings, total_samples);
@@ -169,7 +169,7 @@ impl<'a> StandIn<'a> {
         let stand_in = encoding.stand_in()?;
         Some(Self {
             voice: stand_in::Voice::new(&stand_in),
-            pcm: spoken.recording.pcm(encoding.codec.sample_rate()),
+            pcm: spoken.recording.pcm(encoding.codec.spec().sample_rate),
             repeat: spoken.repeat,
             step: encoding.samples_for(step),
             ahead: stand_in.look_ahead(),

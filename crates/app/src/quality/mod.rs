@@ -134,7 +134,7 @@ impl Config {
     }
     /// Equipment impairment factor of a codec.
     fn ie(&self, codec: Codec) -> Option<f64> {
-        self.declared(codec).map(|declared| declared.ie).or_else(|| codec.ie())
+        self.declared(codec).map(|declared| declared.ie).or_else(|| codec.spec().ie)
     }
     /// Its robustness to loss.
     fn bpl(&self, codec: Codec, concealment: Concealment) -> Option<f64> {

@@ -31,7 +31,7 @@ impl Note {
         let several = codecs.len() > 1;
         let mean = several.then(|| {
             let share = |(codec, of): &&(Codec, u64)| {
-                format!("{} {:.0} %", codec.name(), 100.0 * *of as f64 / frames as f64)
+                format!("{} {:.0} %", codec.spec().name, 100.0 * *of as f64 / frames as f64)
             };
             let shares: Vec<_> = codecs.iter().map(share).collect();
             format!("Ie and Bpl are means over the frames heard: {}", shares.join(", "))
@@ -98,7 +98,7 @@ pub(super) fn without(
     let lacks =
         |(codec, of): &&(Codec, u64)| (*of > 0 || heard.len() == 1) && value(*codec).is_none();
     let lacking: Vec<Codec> = heard.iter().filter(lacks).map(|(codec, _)| *codec).collect();
-    let names: Vec<_> = lacking.iter().map(|codec| codec.name()).collect();
+    let names: Vec<_> = lacking.iter().map(|codec| codec.spec().name).collect();
     let mut why = format!(
         "no score: G.113 Appendix I has no {factor} for {}, and quality.codecs declares none",
         names.join(" and ")
@@ -120,7 +120,11 @@ fn robustness(config: &Config, codec: Codec, concealment: Concealment) -> Vec<St
     let declared = config.declared(codec);
     let own = declared.map(|Declared { ie, bpl, source, .. }| {
         let bpl = bpl.map_or_else(String::new, |bpl| format!(" and Bpl {bpl}"));
-        format!("Ie {ie}{bpl} for {} as declared, not from ITU-T: {}", codec.name(), one(source))
+        format!(
+            "Ie {ie}{bpl} for {} as declared, not from ITU-T: {}",
+            codec.spec().name,
+            one(source)
+        )
     });
     let published = declared.is_none_or(|declared| declared.bpl.is_none());
     let table = codec.bpl(concealment).filter(|_| published);
@@ -139,6 +143,6 @@ fn published_bpl(codec: Codec, concealment: Concealment, bpl: f64) -> String {
         (false, Concealment::Silence) => "gaps played as silence",
         (false, Concealment::G711AppendixI) => "gaps concealed by G.711 Appendix I",
     };
-    let ms = codec.bpl_packet().as_nanos() / 1_000_000;
-    format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, {ms} ms packets)", codec.name())
+    let ms = codec.spec().bpl_packet.as_nanos() / 1_000_000;
+    format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, {ms} ms packets)", codec.spec().name)
 }

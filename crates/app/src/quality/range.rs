@@ -42,7 +42,7 @@ impl Validate for Config {
             };
             let Declared { codec, ie, bpl, source } = declared;
             if self.codecs[..place].iter().any(|before| before.codec == *codec) {
-                add("codec", format!("{} is declared twice", codec.name()));
+                add("codec", format!("{} is declared twice", codec.spec().name));
             }
             if !(0.0..=95.0).contains(ie) {
                 add("ie", format!("ie = {ie}; expected 0 to 95"));

@@ -147,7 +147,7 @@ impl Recording {
         encodings: &[Encoding],
         vad: Option<&Vad>,
     ) -> Result<Self, RecordingError> {
-        let of_rate = |encoding: &Encoding| encoding.codec.sample_rate();
+        let of_rate = |encoding: &Encoding| encoding.codec.spec().sample_rate;
         let mut rates: Vec<_> = encodings.iter().map(of_rate).collect();
         rates.sort_unstable_by_key(|rate| std::cmp::Reverse(*rate));
         rates.dedup();
@@ -155,7 +155,7 @@ impl Recording {
             if let Some((codec, why)) =
                 encodings.iter().find_map(|it| it.mute_error().map(|why| (it.codec, why)))
             {
-                return Err(Why::NoEncoder(codec.name(), why));
+                return Err(Why::NoEncoder(codec.spec().name, why));
             }
             let (rate, channels) = wav::read(&bytes_of(files, path)?, encodings[0].channels())?;
             let activity = vad.map(|vad| activity::find(&channels, rate, vad).into());
@@ -188,7 +188,7 @@ impl Recording {
     pub fn from_pcm(pcm: Vec<i16>, encoding: &Encoding) -> Self {
         let encoder = encoding.is_stateless().then(|| encoding.encoder()).flatten();
         let encoded = encoder.map(|mut encoder| encoder.encode(&pcm, None));
-        let (sample_rate, channels) = (encoding.codec.sample_rate(), encoding.channels());
+        let (sample_rate, channels) = (encoding.codec.spec().sample_rate, encoding.channels());
         Self {
             sent: pcm.into(),
             lower: Vec::new(),
@@ -220,7 +220,7 @@ impl Recording {
             all.resize(pcm.len().max(samples as usize * self.channels), 0);
             all
         };
-        let best = encodings.iter().max_by_key(|it| it.codec.sample_rate());
+        let best = encodings.iter().max_by_key(|it| it.codec.spec().sample_rate);
         let sent = padded(&self.sent, self.sample_rate);
         let lower = self.lower.iter().map(|(rate, pcm)| (*rate, padded(pcm, *rate).into()));
         let lower = lower.collect();

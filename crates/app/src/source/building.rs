@@ -57,13 +57,13 @@ impl SourceConfig for Speech {
     fn part_of_file(&self) -> String {
         let encodings = self.encodings();
         let form = if encodings[0].is_stateless() { " encoded" } else { "" };
-        let mut rates: Vec<_> = encodings.iter().map(|it| it.codec.sample_rate()).collect();
+        let mut rates: Vec<_> = encodings.iter().map(|it| it.codec.spec().sample_rate).collect();
         rates.dedup();
         let vad = match self.vad {
             Some(Vad { hangover, margin }) => format!(" active {hangover} {margin}"),
             None => String::new(),
         };
-        format!("{} in {}{form} at {rates:?}{vad}", self.codec.name(), encodings[0].channels())
+        format!("{} in {}{form} at {rates:?}{vad}", self.codec.spec().name, encodings[0].channels())
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };

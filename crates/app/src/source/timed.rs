@@ -130,7 +130,7 @@ impl Content {
                             if recording.is_unheard { it.unheard_encoder() } else { it.encoder() };
                         let encoder = encoder.expect("the scenario's checks require one");
                         let ahead = it.samples_for(it.look_ahead());
-                        let pcm = Arc::clone(recording.pcm(it.codec.sample_rate()));
+                        let pcm = Arc::clone(recording.pcm(it.codec.spec().sample_rate));
                         let step = it.samples_for(step);
                         Voice { encoding: *it, encoder, pcm, step, ahead }
                     })
@@ -140,7 +140,7 @@ impl Content {
             }),
         };
         let background = Background {
-            pcm: Arc::clone(recording.pcm(encodings[0].codec.sample_rate())),
+            pcm: Arc::clone(recording.pcm(encodings[0].codec.spec().sample_rate)),
             step: encodings[0].samples_for(step),
             window: encodings[0].samples_for(BACKGROUND.min(hangover + step)),
         };

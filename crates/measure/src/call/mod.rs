@@ -173,21 +173,12 @@ impl CallEnd<'_> {
         let opening = self.agreed.is_none().then(|| self.opening(&agreed, shared));
         let (ran, lost) = thread::scope(|scope| {
             let media = scope.spawn(|| {
-                let mut wire = wire;
-                if let Some(caller) = self.greeted_by {
-                    match wire.be_greeted(caller, shared) {
-                        Ok(true) => {}
-                        Ok(false) => return None,
-                        Err(error) => {
-                            shared.stop(&format!("the socket failed: {error}"));
-                            return None;
-                        }
-                    }
-                }
-                let files = (&point, &materials);
+                let (mut wire, files) = (wire, (&point, &materials));
+                let begins = self.greeted_by.is_none_or(|caller| wire.be_greeted(caller, shared));
                 let caller = self.is_caller();
-                let media = Media::new(&plan, files, wire, caller, self.limit, opening, shared);
-                Some(media.run())
+                begins.then(|| {
+                    Media::new(&plan, files, wire, caller, self.limit, opening, shared).run()
+                })
             });
             let lost = self.attend(channel, shared, stop, || media.is_finished(), &agreed);
             (media.join(), lost)
@@ -387,7 +378,7 @@ impl CallEnd<'_> {
     ) -> Result<RemoteEnd, String> {
         let lost = |_| LOST_NOTES.to_owned();
         let plan = (&agreed.plan, shared);
-        let wanted = (&agreed.plan, Budget::of(&agreed.plan, log.rows_count()));
+        let wanted = (&agreed.plan, Budget::of(&agreed.plan, log.rows));
         let most = agreed.recording.samples_for(agreed.plan.end() - Instant::ZERO);
         if self.is_caller() {
             channel.send(&Message::Finish).map_err(lost)?;

@@ -171,7 +171,7 @@ impl Direct {
         }
         // A NAT may have given it another port.
         if let Some(ends) = ends
-            && self.opener.is_newest()
+            && self.opener.newest
         {
             ends.dst_port = src_port;
         }

@@ -15,8 +15,9 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
+use talkspurt_live::Ip;
 use talkspurt_proto::sctp::{CHUNK_HEADER, COMMON_HEADER};
-use talkspurt_proto::wire::{WireError, dccp, ipv4, ipv6, sctp};
+use talkspurt_proto::wire::{WireError, dccp, sctp};
 
 use crate::protocol::{ELEMENT, Protocol};
 use crate::seal::{HEAD, Header, OVERHEAD, Opener, Sealer};
@@ -45,41 +46,12 @@ pub(super) struct OpenedPacket {
     pub(super) packet: Vec<u8>,
 }
 
-/// The header of an IP packet.
-#[derive(Clone, Copy, Debug)]
-enum Ip {
-    V4(ipv4::Header),
-    V6(ipv6::Header),
-}
-
-impl Ip {
-    /// The header, and what follows it.
-    fn parse(packet: &[u8]) -> Result<(Self, &[u8]), WireError> {
-        if packet.first().is_some_and(|byte| byte >> 4 == 4) {
-            ipv4::Header::parse(packet).map(|(header, rest)| (Self::V4(header), rest))
-        } else {
-            ipv6::Header::parse(packet).map(|(header, rest)| (Self::V6(header), rest))
-        }
-    }
-
-    fn addresses(&self) -> [IpAddr; 2] {
-        match self {
-            Self::V4(header) => [header.src.into(), header.dst.into()],
-            Self::V6(header) => [header.src.into(), header.dst.into()],
-        }
-    }
-
-    /// Puts the header in front of these bytes.
-    fn before(&self, inside: &[u8]) -> Result<Vec<u8>, WireError> {
-        let length = if matches!(self, Self::V4(_)) { ipv4::HEADER } else { ipv6::HEADER };
-        let mut packet = vec![0; length];
-        packet.extend_from_slice(inside);
-        match self {
-            Self::V4(header) => header.write(&mut packet),
-            Self::V6(header) => header.write(&mut packet),
-        }?;
-        Ok(packet)
-    }
+/// The whole packet with this header.
+fn whole(ip: &Ip, inside: &[u8]) -> Result<Vec<u8>, WireError> {
+    let mut packet = vec![0; ip.bytes()];
+    packet.extend_from_slice(inside);
+    ip.write(&mut packet)?;
+    Ok(packet)
 }
 
 /// Source address of an IP packet.
@@ -129,7 +101,7 @@ pub(super) fn seal(
             sctp::sum(&mut inside)?;
         }
     }
-    ip.before(&inside)
+    whole(&ip, &inside)
 }
 
 /// Opens a whole IP packet; `None` if it is not from the other end, or not new.
@@ -166,7 +138,7 @@ pub(super) fn open(opener: &mut Opener, protocol: Protocol, packet: &[u8]) -> Op
         Protocol::Sctp => sctp::sum(&mut inside).ok()?,
     }
     let src_port = u16::from_be_bytes(*inside.first_chunk()?);
-    Some(OpenedPacket { header, src_port, packet: ip.before(&inside).ok()? })
+    Some(OpenedPacket { header, src_port, packet: whole(&ip, &inside).ok()? })
 }
 
 /// What is encrypted: DCCP's application data area, and the user data of SCTP's chunks. `None` if the bytes are

@@ -267,8 +267,8 @@ mod tests {
         let (plan, _) = &*PLAN;
         let [client, server] = talk::noted(&[&[0][..], &[0, 0, 3].repeat(100)].concat());
         for (theirs, ours) in [(&client.log, &server.log), (&server.log, &client.log)] {
-            let budget = Budget::of(plan, ours.rows_count());
-            let (rows, bytes) = (theirs.rows_count(), theirs.bytes().len());
+            let budget = Budget::of(plan, ours.rows);
+            let (rows, bytes) = (theirs.rows, theirs.bytes().len());
             assert!(rows > 500 && 4 * rows < budget.rows, "{rows} {budget:?}");
             assert!(4 * bytes < budget.bytes, "{bytes} {budget:?}");
         }

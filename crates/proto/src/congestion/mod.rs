@@ -137,75 +137,6 @@ pub struct Model {
     pub phase: u8,
 }
 
-/// A congestion controller. The first five methods are all that one needs.
-pub trait CongestionControl {
-    /// Units that may be in flight (RFC 5681 §2: cwnd).
-    fn window(&self) -> u64;
-    /// New data was acknowledged.
-    fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator);
-    /// Congestion was detected.
-    fn on_congestion(&mut self, now: Instant, event: &Congestion);
-    /// The quantum changed (another path MTU).
-    fn on_quantum(&mut self, quantum: u64);
-    /// Lowers the window to this without congestion in the network: the peer's buffer is full
-    /// (RFC 4340 §11.7.2), or the window was not used (RFC 2861 §3).
-    fn lower(&mut self, window: u64);
-
-    /// Slow-start threshold, if there is one (RFC 5681 §2: ssthresh).
-    fn threshold(&self) -> Option<u64> {
-        None
-    }
-    /// Raises the threshold, if there is one, to at least this (RFC 2861 §3).
-    fn raise_threshold(&mut self, _threshold: u64) {}
-    /// Fast recovery is over and `flight` units remain in flight.
-    fn on_recovered(&mut self, _now: Instant, _flight: u64) {}
-    /// The sender was silent for longer than a retransmission timeout and is about to send.
-    fn on_idle(&mut self, _now: Instant) {}
-
-    /// True if it uses the number of marks: TCP's receiver then echoes each mark once (RFC 8257 §3.2)
-    /// instead of until the sender has reduced its window (RFC 3168 §6.1.3), so that both ends of a
-    /// connection need such a controller.
-    fn uses_marks(&self) -> bool {
-        false
-    }
-    /// An acknowledgement of `acked` new units arrived over TCP with ECN, also in fast recovery. With a
-    /// peer that echoes each mark, `marked` of them arrived with Congestion Experienced, apart from
-    /// those that one delayed acknowledgement covers together with others. With any other peer, all of
-    /// them are `marked` while it echoes, which is for about a round trip after a mark.
-    ///
-    /// Called before [`Congestion::Mark`], which is still reported at most once per window of data.
-    fn on_marks(&mut self, _now: Instant, _marked: u64, _acked: u64) {}
-
-    /// The rate of a paced sender, once there is one. By default that of Linux for controllers
-    /// without their own (net.ipv4.tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows per
-    /// round trip below half the threshold, 1.2 above it.
-    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
-        let srtt = rtt.srtt().filter(|srtt| *srtt > Duration::ZERO)?;
-        let starts = self.threshold().is_none_or(|threshold| self.window() < threshold / 2);
-        let share = if starts { 2.0 } else { 1.2 };
-        Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
-    }
-
-    /// True if it uses delivery rates: TCP then measures them, which needs selective acknowledgements, and
-    /// calls the methods below.
-    fn uses_samples(&self) -> bool {
-        false
-    }
-    /// A path measurement. True if the controller itself keeps so little in flight that this says
-    /// nothing about the path's rate (draft-ietf-ccwg-bbr-06 §5.3.4.3).
-    fn on_sample(&mut self, _now: Instant, _sample: &RateSample, _rtt: &RttEstimator) -> bool {
-        false
-    }
-    /// A segment was declared lost.
-    fn on_lost(&mut self, _now: Instant, _packet: &LostPacket) {}
-    /// Sending restarts after the application had nothing to send and nothing was in flight.
-    fn on_restart(&mut self, _now: Instant) {}
-    /// Its path model.
-    fn model(&self) -> Option<Model> {
-        None
-    }
-}
-
 /// Units per second.
 fn per_second(units: u64, span: Duration) -> f64 {
     units as f64 / span.as_secs_f64()
@@ -390,7 +321,7 @@ macro_rules! machines {
         macro_rules! dispatch {
             ($of:expr, $machine:ident => $call:expr) => {
                 match $of {
-                    $(Machine::$name($machine) => $call,)*
+                    $(Self::$name($machine) => $call,)*
                 }
             };
         }
@@ -410,6 +341,70 @@ machines! {
     Ns2(Ns2),
     /// One of a program that uses this crate; scenarios cannot name it.
     Other(Box<dyn Other>),
+}
+
+dispatched! {
+    /// A congestion controller. The first five methods are all that one needs.
+    pub trait CongestionControl for Machine by dispatch {
+        /// Units that may be in flight (RFC 5681 §2: cwnd).
+        #[inline]
+        fn window(self: &Self) -> u64;
+        /// New data was acknowledged.
+        #[inline]
+        fn on_ack(self: &mut Self, now: Instant, ack: &Ack, rtt: &RttEstimator);
+        /// Congestion was detected.
+        fn on_congestion(self: &mut Self, now: Instant, event: &Congestion);
+        /// The quantum changed (another path MTU).
+        fn on_quantum(self: &mut Self, quantum: u64);
+        /// Lowers the window to this without congestion in the network: the peer's buffer is full
+        /// (RFC 4340 §11.7.2), or the window was not used (RFC 2861 §3).
+        fn lower(self: &mut Self, window: u64);
+    } provided {
+        /// Slow-start threshold, if there is one (RFC 5681 §2: ssthresh).
+        #[inline]
+        fn threshold(self: &Self) -> Option<u64> { None }
+        /// Raises the threshold, if there is one, to at least this (RFC 2861 §3).
+        fn raise_threshold(self: &mut Self, threshold: u64) {}
+        /// Fast recovery is over and `flight` units remain in flight.
+        fn on_recovered(self: &mut Self, now: Instant, flight: u64) {}
+        /// The sender was silent for longer than a retransmission timeout and is about to send.
+        fn on_idle(self: &mut Self, now: Instant) {}
+
+        /// True if it uses the number of marks: TCP's receiver then echoes each mark once (RFC 8257 §3.2)
+        /// instead of until the sender has reduced its window (RFC 3168 §6.1.3), so that both ends of a
+        /// connection need such a controller.
+        fn uses_marks(self: &Self) -> bool { false }
+        /// An acknowledgement of `acked` new units arrived over TCP with ECN, also in fast recovery. With a
+        /// peer that echoes each mark, `marked` of them arrived with Congestion Experienced, apart from
+        /// those that one delayed acknowledgement covers together with others. With any other peer, all of
+        /// them are `marked` while it echoes, which is for about a round trip after a mark.
+        ///
+        /// Called before [`Congestion::Mark`], which is still reported at most once per window of data.
+        fn on_marks(self: &mut Self, now: Instant, marked: u64, acked: u64) {}
+
+        /// The rate of a paced sender, once there is one. By default that of Linux for controllers
+        /// without their own (net.ipv4.tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows per
+        /// round trip below half the threshold, 1.2 above it.
+        fn pacing_rate(self: &Self, rtt: &RttEstimator) -> Option<Rate> {
+            let srtt = rtt.srtt().filter(|srtt| *srtt > Duration::ZERO)?;
+            let starts = self.threshold().is_none_or(|threshold| self.window() < threshold / 2);
+            let share = if starts { 2.0 } else { 1.2 };
+            Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
+        }
+
+        /// True if it uses delivery rates: TCP then measures them, which needs selective acknowledgements, and
+        /// calls the methods below.
+        fn uses_samples(self: &Self) -> bool { false }
+        /// A path measurement. True if the controller itself keeps so little in flight that this says
+        /// nothing about the path's rate (draft-ietf-ccwg-bbr-06 §5.3.4.3).
+        fn on_sample(self: &mut Self, now: Instant, sample: &RateSample, rtt: &RttEstimator) -> bool { false }
+        /// A segment was declared lost.
+        fn on_lost(self: &mut Self, now: Instant, packet: &LostPacket) {}
+        /// Sending restarts after the application had nothing to send and nothing was in flight.
+        fn on_restart(self: &mut Self, now: Instant) {}
+        /// Its path model.
+        fn model(self: &Self) -> Option<Model> { None }
+    }
 }
 
 /// A controller in [`Machine::Other`].
@@ -437,45 +432,6 @@ impl Machine {
     pub fn limits(&self) -> (u64, Option<u64>) {
         dispatch!(self, machine => (machine.window(), machine.threshold()))
     }
-}
-
-/// Methods of the controller that it is.
-macro_rules! forward {
-    ($(
-        $(#[$hint:meta])?
-        $name:ident($of:ident: $own:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;
-    )*) => {
-        #[allow(clippy::needless_arbitrary_self_type, reason = "a macro cannot make `self`")]
-        impl CongestionControl for Machine {$(
-            $(#[$hint])?
-            fn $name($of: $own $(, $argument: $type)*) $(-> $result)? {
-                dispatch!($of, machine => machine.$name($($argument),*))
-            }
-        )*}
-    };
-}
-
-forward! {
-    #[inline]
-    window(self: &Self) -> u64;
-    #[inline]
-    threshold(self: &Self) -> Option<u64>;
-    #[inline]
-    on_ack(self: &mut Self, now: Instant, ack: &Ack, rtt: &RttEstimator);
-    on_congestion(self: &mut Self, now: Instant, event: &Congestion);
-    on_recovered(self: &mut Self, now: Instant, flight: u64);
-    on_idle(self: &mut Self, now: Instant);
-    on_quantum(self: &mut Self, quantum: u64);
-    lower(self: &mut Self, window: u64);
-    raise_threshold(self: &mut Self, threshold: u64);
-    uses_marks(self: &Self) -> bool;
-    on_marks(self: &mut Self, now: Instant, marked: u64, acked: u64);
-    pacing_rate(self: &Self, rtt: &RttEstimator) -> Option<Rate>;
-    uses_samples(self: &Self) -> bool;
-    on_sample(self: &mut Self, now: Instant, sample: &RateSample, rtt: &RttEstimator) -> bool;
-    on_lost(self: &mut Self, now: Instant, packet: &LostPacket);
-    on_restart(self: &mut Self, now: Instant);
-    model(self: &Self) -> Option<Model>;
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::options::{Iter, Opt, Options};
+use super::options::{Opt, Options};
 use super::seqno::SeqNo;
 use crate::packet::Ecn;
 
@@ -186,16 +186,7 @@ impl AckVector {
     /// no longer reported (§11.4.2, A.3). Uses both the Acknowledgement Number and the packet's own
     /// Ack Vectors.
     pub fn on_ack_of_ack(&mut self, ack: SeqNo, options: &Options) {
-        if self.records.is_empty() {
-            return;
-        }
-        let exact = Run { newest: ack, oldest: ack, state: State::Received };
-        let newest = std::iter::once(exact).chain(runs(ack, options)).find_map(|run| {
-            let below = self.records.partition_point(|(seq, _)| *seq <= run.newest);
-            let index = below.checked_sub(1)?;
-            (run.state.arrived() && self.records[index].0 >= run.oldest).then_some(index)
-        });
-        if let Some(index) = newest {
+        if let Some(index) = last_arrived(&self.records, |(seq, _)| *seq, ack, options) {
             let (_, told) = self.records[index];
             self.records.drain(..=index);
             self.forget(told);
@@ -299,36 +290,45 @@ impl AckVector {
 
 /// The Ack Vectors among options, from the packet with the Acknowledgement Number backwards.
 /// The Nonce Echo of type 39 is ignored (RFC 8311 §6).
-#[must_use]
-pub fn runs(ack: SeqNo, options: &Options) -> Runs<'_> {
-    Runs { options: options.iter(), cells: &[], next: Some(ack) }
+pub fn runs(ack: SeqNo, options: &Options) -> impl Iterator<Item = Run> {
+    let vectors = options.iter().filter_map(|option| match option {
+        Ok(Opt::AckVector { cells, .. }) => Some(cells),
+        _ => None,
+    });
+    let cells = vectors.flatten().map(|cell| (State::of(*cell), cell & 63));
+    backwards(ack, cells).map(|(newest, oldest, state)| Run { newest, oldest, state })
 }
 
-/// Reads Ack Vectors run by run.
-#[derive(Clone, Debug)]
-pub struct Runs<'a> {
-    options: Iter<'a>,
-    cells: &'a [u8],
-    /// The packet the next cell begins with.
-    next: Option<SeqNo>,
-}
-
-impl Iterator for Runs<'_> {
-    type Item = Run;
-
-    fn next(&mut self) -> Option<Run> {
-        let newest = self.next?;
-        while self.cells.is_empty() {
-            if let Ok(Opt::AckVector { cells, .. }) = self.options.next()? {
-                self.cells = cells;
-            }
-        }
-        let (cell, rest) = self.cells.split_first()?;
-        self.cells = rest;
-        let more = u64::from(cell & 63);
-        let oldest = newest.back(more);
+/// The newest and oldest number of each block of packets, from this packet backwards; a block has one packet
+/// and this many more.
+pub(super) fn backwards<T>(
+    ack: SeqNo,
+    blocks: impl Iterator<Item = (T, u8)>,
+) -> impl Iterator<Item = (SeqNo, SeqNo, T)> {
+    let mut next = Some(ack);
+    blocks.map_while(move |(state, more)| {
+        let newest = next?;
+        let oldest = newest.back(more.into());
         // No packet precedes the first possible number.
-        self.next = (oldest.since(SeqNo::default()) > 0).then(|| oldest.back(1));
-        Some(Run { newest, oldest, state: State::of(*cell) })
+        next = (oldest > SeqNo::default()).then(|| oldest.back(1));
+        Some((newest, oldest, state))
+    })
+}
+
+/// The last of these packets, ordered by number, that arrived: the one an acknowledgement names, or one that
+/// its Ack Vectors report. An acknowledgement of a later packet says nothing about earlier ones.
+pub(super) fn last_arrived<T>(
+    sent: &VecDeque<T>,
+    seq: impl Fn(&T) -> SeqNo,
+    ack: SeqNo,
+    options: &Options,
+) -> Option<usize> {
+    if sent.is_empty() {
+        return None;
     }
+    let exact = Run { newest: ack, oldest: ack, state: State::Received };
+    std::iter::once(exact).chain(runs(ack, options)).find_map(|run| {
+        let index = sent.partition_point(|one| seq(one) <= run.newest).checked_sub(1)?;
+        (run.state.arrived() && seq(&sent[index]) >= run.oldest).then_some(index)
+    })
 }

@@ -46,19 +46,19 @@ impl Dccp {
             return;
         }
         if let Err(rx_error) = self.check_header(packet, damage) {
-            return self.rx_error(now, probe, rx_error);
+            return probe.rx_error(now, rx_error);
         }
         self.allow(packet);
         // Step 2
         if matches!(self.state, State::Closed | State::TimeWait) {
-            self.rx_error(now, probe, RxError::Unexpected);
+            probe.rx_error(now, RxError::Unexpected);
             return self.refuse(packet, self.code_without_listener(packet.kind));
         }
         if self.state == State::Listen && !self.on_listen(now, packet, probe) {
             return;
         }
         if self.state == State::Request && !self.prepare_request(packet) {
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         match self.check_numbers(now, packet) {
             Ok(Some(seq)) => {
@@ -72,7 +72,7 @@ impl Dccp {
             }
             // Duplicated by the network.
             Ok(None) => {}
-            Err(rx_error) => self.rx_error(now, probe, rx_error),
+            Err(rx_error) => probe.rx_error(now, rx_error),
         }
     }
 
@@ -233,7 +233,7 @@ impl Dccp {
             Ok(heard) => heard,
             Err(_) if packet.kind.number() == ResetCode::TYPE => Heard::default(),
             Err((code, data)) => {
-                self.rx_error(now, probe, RxError::Malformed);
+                probe.rx_error(now, RxError::Malformed);
                 return self.fail(code, data, seq);
             }
         };
@@ -372,7 +372,7 @@ impl Dccp {
         if !packet.kind.is_data() {
             if corrupt {
                 self.dropped.note(seq, DropCode::CORRUPT);
-                self.rx_error(now, probe, RxError::Checksum);
+                probe.rx_error(now, RxError::Checksum);
             } else if matches!(packet.kind, Kind::Request { .. } | Kind::Response { .. })
                 && packet.payload.wire_bytes() > 0
                 && self.opening.is_none()
@@ -385,19 +385,19 @@ impl Dccp {
         // §12.1
         if self.negotiated.awaits_ecn_incapable {
             self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         // §9.2.1
         let least = self.negotiated.least_coverage;
         let acceptable = packet.cscov == 0 || (least > 0 && packet.cscov >= least);
         if !acceptable {
             self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         // §9.3
         if corrupt {
             self.dropped.note(seq, DropCode::CORRUPT);
-            return self.rx_error(now, probe, RxError::Checksum);
+            return probe.rx_error(now, RxError::Checksum);
         }
         self.inbound = Some(std::mem::take(&mut packet.payload));
     }

@@ -10,6 +10,7 @@ use sha2::Sha256;
 
 use super::options::{Opt, Options};
 use super::seqno::{SeqNo, WireSeq};
+use crate::octets::number;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -109,7 +110,6 @@ impl Cookies {
         let (sealed, seal) = cookie.split_at_checked(cookie.len().checked_sub(SEAL)?)?;
         self.mac(sealed).verify_truncated_left(seal).ok()?;
         let (fixed, features) = sealed.split_at_checked(FIXED)?;
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
         let sealed_at = Instant::from_nanos(number(&fixed[12..]));
         (now.saturating_since(sealed_at) <= life).then(|| Memory {
             iss: SeqNo::first(number(&fixed[..6])),

@@ -9,24 +9,10 @@ use std::net::IpAddr;
 use super::wire;
 use crate::dccp::Packet;
 use crate::octets::{Ends, Hints, WireError, u16_at};
-use crate::packet::Damage;
 use crate::udp::wire as udp;
 
 /// The UDP port on which encapsulated DCCP is accepted (RFC 6773 §3.8).
 pub const PORT: u16 = 6511;
-
-/// A decapsulated packet.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Encapsulated {
-    /// Addresses and UDP ports.
-    pub outer: Ends,
-    /// The same addresses and DCCP's ports.
-    pub ends: Ends,
-    /// The packet.
-    pub packet: Packet,
-    /// None: UDP's checksum covers every bit, regardless of CsCov.
-    pub damage: Damage,
-}
 
 /// Appends the datagram; `outer` has its addresses and UDP ports; only the ports of `ends` are used.
 ///
@@ -39,18 +25,18 @@ pub fn emit(
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
     let start = out.len();
-    let mut inner = Ok(0);
     // RFC 6773 §3.3: UDP's checksum replaces DCCP's, which is sent as zero. CsCov keeps its
     // meaning for Minimum Checksum Coverage, though all is covered (§3.3.1).
-    let datagram =
-        udp::emit(outer, |out| inner = wire::emit_unsummed(packet, ends, out), out).and(inner);
+    let inner = |out: &mut Vec<u8>| wire::emit_unsummed(packet, ends, out).map(|_| ());
+    let datagram = udp::emit(outer, inner, out);
     if datagram.is_err() {
         out.truncate(start);
     }
-    datagram.map(|_| ())
+    datagram
 }
 
-/// Reads and checks a datagram.
+/// Reads and checks a datagram: UDP's addresses and ports, DCCP's, and the packet. It is undamaged: UDP's
+/// checksum covers every bit, regardless of CsCov.
 ///
 /// # Errors
 /// As [`udp::parse`] and [`wire::parse`]; a datagram without checksum is treated as one with a wrong
@@ -60,7 +46,7 @@ pub fn parse(
     src: IpAddr,
     dst: IpAddr,
     hints: Hints,
-) -> Result<Encapsulated, WireError> {
+) -> Result<(Ends, Ends, Packet), WireError> {
     let (outer, bytes_inside) = udp::parse(bytes, src, dst)?;
     // RFC 6773 §3.1, §3.3: UDP's checksum is mandatory.
     if u16_at(bytes, 6) == 0 {
@@ -72,10 +58,5 @@ pub fn parse(
         .ok_or(WireError::Checksum("DCCP"))?;
     let packet = wire::read(bytes_inside, header_bytes, hints);
     let (src_port, dst_port) = (u16_at(bytes_inside, 0), u16_at(bytes_inside, 2));
-    Ok(Encapsulated {
-        outer,
-        ends: Ends { src_port, dst_port, ..outer },
-        packet,
-        damage: Damage::None,
-    })
+    Ok((outer, Ends { src_port, dst_port, ..outer }, packet))
 }

@@ -19,9 +19,7 @@ mod config;
 mod cookie;
 pub mod data_dropped;
 mod departure;
-mod dropped;
 mod features;
-mod halves;
 pub mod in_udp;
 mod negotiated;
 mod opening;
@@ -49,17 +47,18 @@ use bytes::Bytes;
 
 use crate::endpoint::{Arrival, Endpoint, Event, Input, Listener, Output, PendingEvents};
 use crate::frame::Frame;
-use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
+use crate::gauge::EndpointProbe;
 use crate::packet::{IpVersion, PacketBox};
 use crate::rate::Rung;
+use crate::rate::history::DEFAULT_RTT;
 use crate::rng::Rng;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant, due, earlier};
 use crate::units::Rate;
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use cookie::Cookies;
+use data_dropped::ToReport;
 use departure::Owed;
-use dropped::Dropped;
 use features::Features;
 use negotiated::Negotiated;
 use timers::Timers;
@@ -88,9 +87,6 @@ pub enum State {
     TimeWait,
 }
 
-/// Round-trip time assumed until one is known, for timers counted in round trips (RFC 4340 §3.4
-/// suggests 0.2 s).
-const ASSUMED_RTT: Duration = Duration::from_millis(200);
 /// Minimum wait before a retransmission: two round trips of a path within one machine would cause
 /// a storm.
 const MIN_WAIT: Duration = Duration::from_millis(10);
@@ -112,7 +108,7 @@ pub struct Dccp {
     sender: Option<SenderHalf>,
     receiver: Option<ReceiverHalf>,
     vector: AckVector,
-    dropped: Dropped,
+    dropped: ToReport,
     timers: Timers,
     owed: Owed,
     /// Accepted from the application, not yet sent.
@@ -190,7 +186,7 @@ impl Dccp {
             sender: None,
             receiver: None,
             vector: AckVector::default(),
-            dropped: Dropped::default(),
+            dropped: ToReport::default(),
             timers: Timers::default(),
             owed: Owed::default(),
             frame: None,
@@ -298,14 +294,8 @@ impl Dccp {
     #[doc(hidden)]
     #[must_use]
     pub fn footprint(&self) -> usize {
-        let sender = self.sender.as_ref().map_or(0, |half| match half {
-            SenderHalf::Two(ccid) => ccid.footprint(),
-            SenderHalf::Three(ccid) => ccid.footprint(),
-        });
-        let receiver = self.receiver.as_ref().map_or(0, |half| match half {
-            ReceiverHalf::Two(_) => 0,
-            ReceiverHalf::Three(ccid) => ccid.footprint(),
-        });
+        let sender = self.sender.as_ref().map_or(0, SenderHalf::footprint);
+        let receiver = self.receiver.as_ref().map_or(0, ReceiverHalf::footprint);
         let spare = self.spare.get().map_or(0, |packet| {
             size_of::<Packet>() + packet.options.footprint() + packet.payload.wire_bytes()
         });
@@ -327,26 +317,20 @@ impl Dccp {
     /// How long to wait for an answer before repeating a request (§8.3; §6.6.3 requires at least
     /// one round trip).
     fn two_round_trips(&self) -> Duration {
-        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(MIN_WAIT)
-    }
-
-    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.observes(Topic::Event) {
-            probe.note(now, EndpointNote::RxError(what));
-        }
+        (self.rtt().unwrap_or(DEFAULT_RTT) * 2).max(MIN_WAIT)
     }
 
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
-        if Timers::due(&mut self.timers.time_wait, now) {
+        if due(&mut self.timers.time_wait, now) {
             (self.state, self.timers) = (State::Closed, Timers::default());
         }
-        if Timers::due(&mut self.timers.give_up, now) {
+        if due(&mut self.timers.give_up, now) {
             self.give_up();
         }
-        if Timers::due(&mut self.timers.repeat, now) {
+        if due(&mut self.timers.repeat, now) {
             self.repeat(now);
         }
-        if Timers::due(&mut self.timers.change, now) {
+        if due(&mut self.timers.change, now) {
             self.repeat_changes(now);
         }
         if let Some(sender) = &mut self.sender

@@ -1,7 +1,7 @@
 //! Results of feature negotiation (RFC 4340 §6) for the rest of the connection: cached values, changes
 //! that this end wants, and the timer that repeats them.
 
-use super::ccid::Sender as _;
+use super::ccid::{Receiver as _, Sender as _};
 use super::features::Features;
 use super::options::feature;
 use super::{Dccp, Location, State, UnknownValue};

@@ -1,7 +1,7 @@
 //! Connection setup (RFC 4340 §8.1): Request, Response and the following handshake, with or
 //! without Init Cookies; DCCP-Listen (RFC 5596); and the half-connections.
 
-use super::ccid::{Receiver as _, ReceiverHalf, SenderHalf};
+use super::ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use super::config::Ccid;
 use super::cookie::Memory;
 use super::departure::{Numbered, Reset};
@@ -9,7 +9,7 @@ use super::features::Changed;
 use super::options::{Opt, feature};
 use super::timers::Timers;
 use super::{
-    AckVector, Dccp, Dropped, Features, Kind, Location, Packet, ResetCode, SeqNo, Service, State,
+    AckVector, Dccp, Features, Kind, Location, Packet, ResetCode, SeqNo, Service, State, ToReport,
     Windows,
 };
 use crate::endpoint::Event;
@@ -61,12 +61,12 @@ impl Dccp {
             }
             // §5.6: an invalid cookie.
             Some(_) => {
-                self.rx_error(now, probe, RxError::BadAck);
+                probe.rx_error(now, RxError::BadAck);
                 self.refuse(packet, ResetCode::BAD_INIT_COOKIE);
                 false
             }
             None => {
-                self.rx_error(now, probe, RxError::Unexpected);
+                probe.rx_error(now, RxError::Unexpected);
                 self.refuse(packet, ResetCode::NO_CONNECTION);
                 false
             }
@@ -134,7 +134,7 @@ impl Dccp {
         self.windows = Windows::new(self.rng.bits());
         self.features = Features::new(&self.config, self.server);
         self.agree();
-        (self.vector, self.dropped) = (AckVector::default(), Dropped::default());
+        (self.vector, self.dropped) = (AckVector::default(), ToReport::default());
         (self.timers, self.echo, self.timed) = (Timers::default(), None, None);
         (self.handshake_rtt, self.non_data) = (None, 0);
         self.owed.forget_but_reset();

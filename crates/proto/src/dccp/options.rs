@@ -2,6 +2,8 @@
 //!
 //! A packet without options needs no allocation; parsed options are re-serialised byte for byte.
 
+use crate::octets;
+
 /// Feature numbers (RFC 4340 §6.4; 192 of RFC 4342 §8.5, 128 of RFC 6323).
 pub mod feature {
     /// Congestion Control ID (§10).
@@ -304,8 +306,11 @@ fn read(kind: u8, value: &[u8]) -> Result<Opt<'_>, Malformed> {
         None => Err(Malformed { kind }),
     };
     let number = |range: std::ops::RangeInclusive<usize>| {
-        let fold = || value.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        if range.contains(&value.len()) { Ok(fold()) } else { Err(Malformed { kind }) }
+        if range.contains(&value.len()) {
+            Ok(octets::number(value))
+        } else {
+            Err(Malformed { kind })
+        }
     };
     Ok(match kind {
         32 => Opt::ChangeL(feature()?),
@@ -320,8 +325,8 @@ fn read(kind: u8, value: &[u8]) -> Result<Opt<'_>, Malformed> {
         42 => match value.len() {
             4 | 6 | 8 => {
                 let (stamp, elapsed) = value.split_at(4);
-                let fold = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u32::from(*byte));
-                Opt::TimestampEcho { timestamp: fold(stamp), elapsed: fold(elapsed) }
+                let [timestamp, elapsed] = [stamp, elapsed].map(|it| octets::number(it) as u32);
+                Opt::TimestampEcho { timestamp, elapsed }
             }
             _ => return Err(Malformed { kind }),
         },

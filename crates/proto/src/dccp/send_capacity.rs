@@ -7,7 +7,7 @@ use super::{Dccp, Location, State, departure, wire};
 use crate::endpoint::{Endpoint as _, Event};
 use crate::frame::Frame;
 use crate::gauge::{EndpointProbe, RxError};
-use crate::packet::{IpVersion, Quoted};
+use crate::packet::Quoted;
 use crate::rate::Permit;
 use crate::time::Instant;
 
@@ -16,8 +16,6 @@ const DATA_OPTIONS: usize = 32;
 /// Bytes of the path MTU that a data packet reserves, excluding the IP header: the DCCP header with an
 /// Acknowledgement Number and the options sent with data.
 pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
-/// Smallest path MTU accepted, by IP version (RFC 791, RFC 8200 §5).
-const MIN_MTU: [u32; 2] = [68, 1280];
 
 impl Dccp {
     /// RFC 4340 §14: the maximum packet size after the handshake, regardless of the permit.
@@ -107,9 +105,8 @@ impl Dccp {
         let in_flight = wire::quoted_seq(quoted)
             .is_some_and(|seq| self.windows.acks(self.windows.ours_at(seq)));
         if !in_flight {
-            return self.rx_error(now, probe, RxError::OutOfWindow);
+            return probe.rx_error(now, RxError::OutOfWindow);
         }
-        let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
-        self.path_mtu = self.path_mtu.min(mtu.max(least));
+        self.path_mtu = self.path_mtu.min(mtu.max(self.version.least_mtu()));
     }
 }

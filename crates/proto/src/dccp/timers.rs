@@ -27,15 +27,6 @@ impl Timers {
         [self.repeat, self.give_up, self.change, self.time_wait].into_iter().fold(None, earlier)
     }
 
-    /// Clears `deadline` and returns true if it has expired.
-    pub(super) fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
-        let due = deadline.is_some_and(|at| at <= now);
-        if due {
-            *deadline = None;
-        }
-        due
-    }
-
     /// Starts retransmission, first after `wait`.
     pub(super) fn repeat_after(&mut self, now: Instant, wait: Duration) {
         (self.repeat, self.wait) = (Some(now + wait), wait);

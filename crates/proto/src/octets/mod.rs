@@ -128,8 +128,13 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
+/// The big-endian number of up to eight bytes.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
 /// The ECN field in the two low bits (RFC 3168 §5).
-pub(crate) const fn ecn(byte: u8) -> Ecn {
+#[must_use]
+pub const fn ecn(byte: u8) -> Ecn {
     match byte & 0b11 {
         0 => Ecn::NotEct,
         1 => Ecn::Ect1,

@@ -11,56 +11,43 @@ use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung};
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::math;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::validate::config;
 
-/// Rate control by delay variation (Beritelli et al. 2002, as described by Maldonado et al. 2005).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Delay variation above which the path counts as congested: the spread of one-way delays in a
-    /// report, or else the difference between consecutive round-trip times. The study does not specify
-    /// it; the default is one speech packet, a third of the default playout buffer, so that the sender
-    /// reacts before playout suffers.
-    pub threshold: Duration,
-    /// Factor applied to the rate at congestion, above 0 and below 1; at least one packet per round
-    /// trip remains. The study halves the rate.
-    #[schemars(range(min = 0.05, max = 0.95))]
-    pub decrease: f64,
-    /// Growth factor of the rate per round trip in slow start, above 1 (TCP's: 2; RFC 5681 §3.1).
-    #[schemars(range(min = 1.01, max = 4))]
-    pub slow_start_gain: f64,
-    /// End of slow start and beginning of additive increase, as a share of the rate at the last
-    /// congestion. The study does not specify it; the default is half-way between the halved rate and
-    /// that rate.
-    #[schemars(range(min = 0, max = 1))]
-    pub slow_start_until: f64,
-    /// Additive increase per round trip, in packets per round trip (TCP's: 1; RFC 5681 §3.1). The study
-    /// does not specify it.
-    #[schemars(range(min = 0, max = 100))]
-    pub increase_packets: f64,
-    /// Rate before the first feedback; absent means that of the lowest rung, or without a ladder one
-    /// packet per second (RFC 5348 §4.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rate: Option<Rate>,
-    /// Header bytes counted per packet besides those handed to the transport: IP and UDP headers, as in
-    /// the study.
-    pub header_bytes: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            threshold: Duration::from_millis(20),
-            decrease: 0.5,
-            slow_start_gain: 2.0,
-            slow_start_until: 0.75,
-            increase_packets: 1.0,
-            initial_rate: None,
-            header_bytes: 28,
-        }
+config! {
+    /// Rate control by delay variation (Beritelli et al. 2002, as described by Maldonado et al. 2005).
+    pub struct Config {
+        /// Delay variation above which the path counts as congested: the spread of one-way delays in a
+        /// report, or else the difference between consecutive round-trip times. The study does not specify
+        /// it; the default is one speech packet, a third of the default playout buffer, so that the sender
+        /// reacts before playout suffers.
+        threshold: Duration = Duration::from_millis(20),
+        /// Factor applied to the rate at congestion, above 0 and below 1; at least one packet per round
+        /// trip remains. The study halves the rate.
+        #[schemars(range(min = 0.05, max = 0.95))]
+        decrease: f64 = 0.5,
+        /// Growth factor of the rate per round trip in slow start, above 1 (TCP's: 2; RFC 5681 §3.1).
+        #[schemars(range(min = 1.01, max = 4))]
+        slow_start_gain: f64 = 2.0,
+        /// End of slow start and beginning of additive increase, as a share of the rate at the last
+        /// congestion. The study does not specify it; the default is half-way between the halved rate and
+        /// that rate.
+        #[schemars(range(min = 0, max = 1))]
+        slow_start_until: f64 = 0.75,
+        /// Additive increase per round trip, in packets per round trip (TCP's: 1; RFC 5681 §3.1). The study
+        /// does not specify it.
+        #[schemars(range(min = 0, max = 100))]
+        increase_packets: f64 = 1.0,
+        /// Rate before the first feedback; absent means that of the lowest rung, or without a ladder one
+        /// packet per second (RFC 5348 §4.2).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_rate: Option<Rate> = None,
+        /// Header bytes counted per packet besides those handed to the transport: IP and UDP headers, as in
+        /// the study.
+        header_bytes: u32 = 28,
     }
 }
 
@@ -93,19 +80,9 @@ pub struct Beritelli {
     owed: bool,
     /// Bytes of the last packet, including headers.
     packet_bytes: u32,
-    rung: u8,
-    asked: u8,
-    noted: Option<u8>,
 }
 
 impl Beritelli {
-    /// The rung the source should use, if it differs from the last one requested.
-    pub fn encoding(&mut self) -> Option<u8> {
-        let changed = self.asked != self.rung;
-        self.asked = self.rung;
-        changed.then_some(self.rung)
-    }
-
     /// A controller for a source with these rungs, best first; none if it has only one encoding.
     #[must_use]
     pub fn new(now: Instant, config: &Config, rungs: &[Rung]) -> Self {
@@ -126,29 +103,10 @@ impl Beritelli {
             nofeedback: None,
             owed: false,
             packet_bytes,
-            rung: 0,
-            asked: 0,
-            noted: None,
             ladder,
         };
         controller.bound(f64::INFINITY);
         controller
-    }
-
-    /// Sets a round-trip time known before the first feedback.
-    pub fn set_initial_rtt<P: EndpointProbe>(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        probe: &mut P,
-    ) {
-        self.rtt.get_or_insert(rtt);
-        self.tell(now, probe);
-    }
-    /// s in bytes: the last packet's, including headers.
-    #[must_use]
-    pub fn segment_size(&self) -> f64 {
-        f64::from(self.packet_bytes)
     }
 
     /// Keeps the rate between a packet in 64 s and the maximum that is useful or supported by
@@ -158,7 +116,7 @@ impl Beritelli {
         let least = f64::from(self.packet_bytes.max(1)) * 8.0 / LONGEST_SILENCE_S;
         self.rate = self.rate.min(most.min(best)).max(least);
         if !self.ladder.is_empty() {
-            self.rung = self.ladder.within(self.rate()).unwrap_or(self.ladder.lowest());
+            self.ladder.rung = self.ladder.within(self.rate()).unwrap_or(self.ladder.lowest());
         }
     }
 
@@ -210,14 +168,11 @@ impl Beritelli {
         if !probe.observes(Topic::Gauge) {
             return;
         }
-        let mut note = |gauge, value| {
-            probe.note(now, EndpointNote::Gauge { gauge, value });
-        };
-        note(Gauge::Rate, self.rate);
-        note(Gauge::LossEventRate, self.loss_event_rate);
-        self.rtt.into_iter().for_each(|rtt| note(Gauge::Srtt, rtt.as_secs_f64()));
-        if !self.ladder.is_empty() && self.noted.replace(self.rung) != Some(self.rung) {
-            note(Gauge::Encoding, f64::from(self.rung));
+        probe.gauge(now, Gauge::Rate, self.rate);
+        probe.gauge(now, Gauge::LossEventRate, self.loss_event_rate);
+        self.rtt.into_iter().for_each(|rtt| probe.gauge(now, Gauge::Srtt, rtt.as_secs_f64()));
+        if !self.ladder.is_empty() {
+            self.ladder.tell(now, probe);
         }
     }
 }
@@ -271,6 +226,11 @@ impl RateControl for Beritelli {
         self.tell(now, probe);
     }
 
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.rtt.get_or_insert(rtt);
+        self.tell(now, probe);
+    }
+
     fn deadline(&self) -> Option<Instant> {
         self.nofeedback
     }
@@ -293,8 +253,12 @@ impl RateControl for Beritelli {
     fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
+    /// The last packet's, including headers.
+    fn segment_size(&self) -> f64 {
+        f64::from(self.packet_bytes)
+    }
     fn target_rate(&mut self) -> Option<Rate> {
-        self.encoding().map(|rung| self.ladder.cost(rung).source_rate)
+        self.ladder.target_rate()
     }
 }
 

@@ -11,48 +11,37 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
-use super::{Permit, RateControl, Report, Rung, Sender};
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use super::{Permit, RateControl, Report, Rung};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
+use crate::validate::config;
 
-/// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study describes
-/// the mechanism but none of these values; the ladder is the source's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Capacity in tokens; 0B makes a plain ladder. The default sustains G.711 in 20 ms packets for 2 s
-    /// while the fair rate only covers 32 kbit/s of G.726: eight round trips of 250 ms, in which TFRC
-    /// forgets one loss event. It is also the maximum by which a flow may exceed its fair share after a
-    /// time of surplus.
-    pub depth: Size,
-    /// Time for which X must cover a better rung before it is used. The default is a few round trips of
-    /// a telephone path and much shorter than a talkspurt (ITU-T P.59: 1 s); with 0s every rise of X is
-    /// followed at once.
-    pub step_up: Duration,
-    /// Share of `depth` that must be in the bucket before a better rung is used, 0 to 1. With 0 only X
-    /// decides, as in the study ("highest codec rate below X").
-    #[schemars(range(min = 0, max = 1))]
-    pub step_up_tokens: f64,
-    /// Header bytes counted per packet in the rungs, X and the tokens, besides those handed to the
-    /// transport. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed over.
-    /// CCID 4 counts its own headers instead (RFC 4828 §4.2).
-    pub header_bytes: u32,
-    /// Initial rung, 0 being the best; absent means the lowest, as the path is unknown before the first
-    /// feedback.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rung: Option<u8>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            depth: Size::from_bytes(8000),
-            step_up: Duration::from_millis(500),
-            step_up_tokens: 0.0,
-            header_bytes: 28,
-            initial_rung: None,
-        }
+config! {
+    /// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study describes
+    /// the mechanism but none of these values; the ladder is the source's.
+    pub struct Config {
+        /// Capacity in tokens; 0B makes a plain ladder. The default sustains G.711 in 20 ms packets for 2 s
+        /// while the fair rate only covers 32 kbit/s of G.726: eight round trips of 250 ms, in which TFRC
+        /// forgets one loss event. It is also the maximum by which a flow may exceed its fair share after a
+        /// time of surplus.
+        depth: Size = Size::from_bytes(8000),
+        /// Time for which X must cover a better rung before it is used. The default is a few round trips of
+        /// a telephone path and much shorter than a talkspurt (ITU-T P.59: 1 s); with 0s every rise of X is
+        /// followed at once.
+        step_up: Duration = Duration::from_millis(500),
+        /// Share of `depth` that must be in the bucket before a better rung is used, 0 to 1. With 0 only X
+        /// decides, as in the study ("highest codec rate below X").
+        #[schemars(range(min = 0, max = 1))]
+        step_up_tokens: f64 = 0.0,
+        /// Header bytes counted per packet in the rungs, X and the tokens, besides those handed to the
+        /// transport. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed over.
+        /// CCID 4 counts its own headers instead (RFC 4828 §4.2).
+        header_bytes: u32 = 28,
+        /// Initial rung, 0 being the best; absent means the lowest, as the path is unknown before the first
+        /// feedback.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_rung: Option<u8> = None,
     }
 }
 
@@ -81,10 +70,6 @@ pub struct Bucket<C> {
     /// The accounts are settled up to here.
     settled: Instant,
     last_sent: Option<Instant>,
-    rung: u8,
-    /// Rung last requested; the source begins with the best.
-    asked: u8,
-    noted: Option<u8>,
     /// Since when X covers each rung.
     pays: Vec<Option<Instant>>,
     /// The X for which this was found.
@@ -98,13 +83,6 @@ pub struct Bucket<C> {
 }
 
 impl<C: RateControl> Bucket<C> {
-    /// The rung the source should use, if it differs from the last one requested.
-    pub fn encoding(&mut self) -> Option<u8> {
-        let changed = self.asked != self.rung;
-        self.asked = self.rung;
-        changed.then_some(self.rung)
-    }
-
     /// A bucket around `inner` for a source with these rungs, best first, at least one.
     /// `minimum_interval` is the shortest time between two packets (RFC 4828 §4.3), or zero.
     ///
@@ -118,10 +96,10 @@ impl<C: RateControl> Bucket<C> {
         minimum_interval: Duration,
         inner: C,
     ) -> Self {
-        let ladder = Ladder::new(rungs, config.header_bytes);
+        let mut ladder = Ladder::new(rungs, config.header_bytes);
         assert!(!ladder.is_empty(), "a token bucket needs a ladder of at least one rung");
-        let rung = config.initial_rung.unwrap_or(u8::MAX).min(ladder.lowest());
-        let first_bytes = ladder.cost(rung).packet_bytes;
+        ladder.rung = config.initial_rung.unwrap_or(u8::MAX).min(ladder.lowest());
+        let first_bytes = ladder.cost(ladder.rung).packet_bytes;
         Self {
             inner,
             config: config.clone(),
@@ -132,9 +110,6 @@ impl<C: RateControl> Bucket<C> {
             mint: 0,
             settled: now,
             last_sent: None,
-            rung,
-            asked: 0,
-            noted: None,
             pays: vec![None; ladder.len()],
             looked_at: None,
             wanted: (i128::from(config.depth.as_bytes()) * BYTE) as f64
@@ -166,7 +141,7 @@ impl<C: RateControl> Bucket<C> {
     /// The rung in use.
     #[must_use]
     pub const fn rung(&self) -> u8 {
-        self.rung
+        self.ladder.rung
     }
 
     /// Updates the accounts to `now`, at the rate in force since.
@@ -176,7 +151,7 @@ impl<C: RateControl> Bucket<C> {
         if span == 0 {
             return;
         }
-        let (x, rung) = (rate_of(&self.inner), self.ladder.cost(self.rung));
+        let (x, rung) = (rate_of(&self.inner), self.ladder.cost(self.ladder.rung));
         let r = i128::from(rung.rate.as_bps());
         let full = self.full();
         let filled = self.pace + x * span;
@@ -200,7 +175,7 @@ impl<C: RateControl> Bucket<C> {
     /// Capacity of the pace. A longer packet leaves it below zero, but by less than its excess over
     /// the first.
     fn full(&self) -> i128 {
-        PACE_PACKETS * bits(self.ladder.cost(self.rung).packet_bytes.max(self.first_bytes))
+        PACE_PACKETS * bits(self.ladder.cost(self.ladder.rung).packet_bytes.max(self.first_bytes))
     }
 
     fn depth(&self) -> i128 {
@@ -209,7 +184,7 @@ impl<C: RateControl> Bucket<C> {
 
     /// True if the bucket cannot sustain the rung for another packet.
     fn is_spent(&self) -> bool {
-        let rung = self.ladder.cost(self.rung);
+        let rung = self.ladder.cost(self.ladder.rung);
         let short = i128::from(rung.rate.as_bps()) - rate_of(&self.inner);
         short > 0 && self.tokens < short * i128::from(rung.interval.as_nanos())
     }
@@ -223,7 +198,7 @@ impl<C: RateControl> Bucket<C> {
         let paid = |since: &Option<Instant>| {
             since.is_some_and(|since| since + self.config.step_up <= self.settled)
         };
-        let better = &self.pays[..usize::from(self.rung)];
+        let better = &self.pays[..usize::from(self.ladder.rung)];
         better.iter().position(paid).map(|rung| rung as u8)
     }
 
@@ -244,30 +219,26 @@ impl<C: RateControl> Bucket<C> {
         self.pending = false;
         self.look_at_rate();
         if self.is_spent() {
-            self.rung = self.ladder.within(self.inner.rate()).unwrap_or(self.ladder.lowest());
+            self.ladder.rung =
+                self.ladder.within(self.inner.rate()).unwrap_or(self.ladder.lowest());
             // A pace for longer packets is cut.
             self.pace = self.pace.min(self.full());
             self.mint = 0;
         } else if let Some(rung) = self.next_up() {
-            self.rung = rung;
+            self.ladder.rung = rung;
             self.mint = 0;
         }
         if !probe.observes(Topic::Gauge) {
             return;
         }
-        let mut note = |gauge, value| {
-            probe.note(now, EndpointNote::Gauge { gauge, value });
-        };
-        note(Gauge::Tokens, self.tokens.max(0) as f64 / BYTE as f64);
-        if self.noted.replace(self.rung) != Some(self.rung) {
-            note(Gauge::Encoding, f64::from(self.rung));
-        }
+        probe.gauge(now, Gauge::Tokens, self.tokens.max(0) as f64 / BYTE as f64);
+        self.ladder.tell(now, probe);
     }
 
     /// When the pace will reach `wanted`.
     fn ready(&self, wanted: i128) -> Option<Instant> {
         let x = rate_of(&self.inner);
-        let r = i128::from(self.ladder.cost(self.rung).rate.as_bps());
+        let r = i128::from(self.ladder.cost(self.ladder.rung).rate.as_bps());
         let missing = wanted - self.pace;
         // With tokens the pace rises at the rung's rate until they are spent.
         let held = if x < r { self.tokens / (r - x) } else { 0 };
@@ -290,25 +261,6 @@ impl<C: RateControl> Bucket<C> {
         let headers = report.receive_rate * u64::from(self.config.header_bytes);
         let added = headers.checked_div(longest).unwrap_or(0);
         Report { receive_rate: report.receive_rate.saturating_add(added), ..*report }
-    }
-}
-
-impl Bucket<Sender> {
-    /// Sets a round-trip time known before the first feedback (RFC 5348 §4.2).
-    pub fn set_initial_rtt<P: EndpointProbe>(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        probe: &mut P,
-    ) {
-        self.settle(now);
-        self.inner.set_initial_rtt(now, rtt, probe);
-        self.choose(now, probe);
-    }
-    /// s in bytes (RFC 5348 §4.1), including headers.
-    #[must_use]
-    pub fn segment_size(&self) -> f64 {
-        self.inner.segment_size()
     }
 }
 
@@ -344,7 +296,7 @@ impl<C: RateControl> RateControl for Bucket<C> {
         self.longest[0] = self.longest[0].max(bytes);
         self.inner.on_sent(now, counted);
         self.look_at_rate();
-        self.pending |= self.is_spent() && self.rung < self.ladder.lowest();
+        self.pending |= self.is_spent() && self.ladder.rung < self.ladder.lowest();
         self.pending |= self.next_up().is_some();
     }
 
@@ -355,8 +307,14 @@ impl<C: RateControl> RateControl for Bucket<C> {
         self.choose(now, probe);
     }
 
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.settle(now);
+        self.inner.set_initial_rtt(now, rtt, probe);
+        self.choose(now, probe);
+    }
+
     fn deadline(&self) -> Option<Instant> {
-        let paid = self.pays[..usize::from(self.rung)].iter().flatten();
+        let paid = self.pays[..usize::from(self.ladder.rung)].iter().flatten();
         let up = paid.map(|since| *since + self.config.step_up).filter(|at| *at > self.settled);
         let pending = self.pending.then_some(self.settled);
         up.chain(self.inner.deadline()).chain(pending).min()
@@ -376,11 +334,23 @@ impl<C: RateControl> RateControl for Bucket<C> {
     fn rtt(&self) -> Option<Duration> {
         self.inner.rtt()
     }
+    fn segment_size(&self) -> f64 {
+        self.inner.segment_size()
+    }
+    fn paced_size(&self) -> f64 {
+        self.inner.paced_size()
+    }
+    fn timeout_ticks(&self) -> u8 {
+        self.inner.timeout_ticks()
+    }
+    fn footprint(&self) -> usize {
+        self.inner.footprint()
+    }
     fn evidence(&self) -> Rate {
         self.inner.evidence()
     }
     fn target_rate(&mut self) -> Option<Rate> {
-        self.encoding().map(|rung| self.ladder.cost(rung).source_rate)
+        self.ladder.target_rate()
     }
 }
 

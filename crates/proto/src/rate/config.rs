@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Profile, given};
+use crate::profile::{Profile, parameters};
 use crate::time::Duration;
 use crate::units::Size;
 
@@ -55,181 +55,126 @@ pub enum Kind {
     Tfrc,
 }
 
-/// Parameters of rate-based congestion control (TFRC, CCID 3 and CCID 4). Absent ones have the
-/// profile's value, stated where it differs from RFC 5348.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Segment size s of the equations, in bytes of payload. Absent: the mean of the packets sent (RFC
-    /// 5348 §4.1), or with a token bucket the best codec's packet with headers; under CCID 4 1460 B
-    /// (RFC 5622 §3); under ns2 500 B for DCCP and 1000 B for TFRC (ns-2 `s_s_`, `packetSize_`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nominal_size: Option<Size>,
-    /// Window of the initial rate, in packets per round trip. Absent: min(4s, max(2s, 4380 B)) (RFC
-    /// 5348 §4.2); under ns2 for DCCP 1 (RFC 3448 §4.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_window: Option<u32>,
-    /// Rate limit of an idle or data-limited sender. Absent: `rfc5348`; under ns2 `rfc3448` for DCCP
-    /// and `ns2` for TFRC, under linux `linux`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Idle>,
-    /// How X_recv is measured, and which value determines the first loss interval. Absent: `rfc5348`;
-    /// under ns2 and linux `rfc4342`. With `idle` at `rfc3448` and this at `rfc4342`, CCID 3 follows
-    /// RFC 4342 and RFC 3448 literally, which RFC 5348 revises.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub receive_rate: Option<ReceiveRate>,
-    /// Quadruple the rate each round trip without congestion, up to the rate achieved before
-    /// (draft-ietf-dccp-tfrc-faster-restart-06). Absent: false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub faster_restart: Option<bool>,
-    /// Slow down at once when the round-trip time grows (RFC 5348 §4.5, optional). Absent: true;
-    /// under linux false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oscillation_prevention: Option<bool>,
-    /// Let a long interval without loss outweigh older ones (RFC 5348 §5.5, optional). Absent: true;
-    /// under linux, and under ns2 for DCCP, false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history_discounting: Option<bool>,
-    /// Loss intervals in the average (RFC 5348 §5.4: n), 2 to 28. Absent: 8.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss_intervals: Option<u32>,
-    /// Smallest loss event rate above zero used in the equation. Absent: 0; under linux 0.0001, the
-    /// first entry of its table (`TFRC_SMALLEST_P`); under ns2 for DCCP 0.00001 (`s_smallest_p_`). A
-    /// floor limits X to s/R · √(3/2p): on a faster path a standing queue keeps R up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p_floor: Option<f64>,
-    /// Weight of the old value in the smoothed round-trip time, 0 to 1 (RFC 5348 §4.3 step 2: q).
-    /// Absent: 0.9; under ns2 for TFRC 0.95 (`df_`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtt_weight: Option<f64>,
-    /// Shortest time between two packets. Absent: none; under CCID 4 10 ms (RFC 4828 §4.3).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub minimum_interval: Option<Duration>,
-    /// Granularity of the sender's timer (RFC 5348 §8.3: t_gran): a packet may leave early by half of
-    /// it. Absent: 0, as simulated time is exact; under ns2 for DCCP 10 ms (`s_os_time_gran_`), under
-    /// linux 2 ms (`TFRC_T_DELTA` is half of it).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timer_granularity: Option<Duration>,
-    /// Unused sending time that a sender may use later in a burst, at most a round trip (RFC 5348
-    /// §4.6). Absent: 0; under linux a round trip (its own code sets no limit).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub credit: Option<Duration>,
-    /// Minimum nofeedback timeout. Absent: 0 (RFC 5348 §4.3 has none; Linux logs 4R for its own even if
-    /// that is 6 ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub minimum_timeout: Option<Duration>,
-    /// Feedback packets per round trip, besides those sent on loss, 1 to 4. Absent: 1 (RFC 5348 §6.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub feedback_per_rtt: Option<u32>,
-    /// DCCP only: keep the window counter at least four ahead of the acknowledged packets (RFC 4342
-    /// §8.1, a SHOULD). Absent: true; under linux false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub counter_follows_acks: Option<bool>,
-    /// DCCP only: required acknowledgements carry Elapsed Time (RFC 4342 §6, RFC 4340 §13.2). Absent:
-    /// true; under linux false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub elapsed_time: Option<bool>,
-    /// DCCP only: required acknowledgements carry the Loss Intervals option (RFC 4342 §8.6), under CCID
-    /// 4 with Dropped Packets (RFC 5622 §8.7), instead of Loss Event Rate. Absent: true; under linux and
-    /// ns2 false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss_intervals_option: Option<bool>,
-    /// DCCP only: request the Loss Event Rate option (RFC 4342 §8.4: Send Loss Event Rate): the sender
-    /// requests it as Mandatory, and the receiver prefers to send it. Absent: false; under linux true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ask_loss_event_rate: Option<bool>,
-    /// TFRC-TB: a token bucket over the source's ladder of encodings. Absent: none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub token_bucket: Option<bucket::Config>,
-    /// Controller used instead of TFRC; set by its own transport, not by a scenario's `rate`.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub beritelli: Option<beritelli::Config>,
-}
+parameters! {
+    /// Parameters of rate-based congestion control (TFRC, CCID 3 and CCID 4). Absent ones have the
+    /// profile's value, stated where it differs from RFC 5348.
+    pub struct Config {
+        /// Segment size s of the equations, in bytes of payload. Absent: the mean of the packets sent (RFC
+        /// 5348 §4.1), or with a token bucket the best codec's packet with headers; under CCID 4 1460 B
+        /// (RFC 5622 §3); under ns2 500 B for DCCP and 1000 B for TFRC (ns-2 `s_s_`, `packetSize_`).
+        nominal_size -> Size,
+        /// Window of the initial rate, in packets per round trip. Absent: min(4s, max(2s, 4380 B)) (RFC
+        /// 5348 §4.2); under ns2 for DCCP 1 (RFC 3448 §4.2).
+        initial_window -> u32,
+        /// Rate limit of an idle or data-limited sender. Absent: `rfc5348`; under ns2 `rfc3448` for DCCP
+        /// and `ns2` for TFRC, under linux `linux`.
+        idle: Idle = Idle::Rfc5348,
+        /// How X_recv is measured, and which value determines the first loss interval. Absent: `rfc5348`;
+        /// under ns2 and linux `rfc4342`. With `idle` at `rfc3448` and this at `rfc4342`, CCID 3 follows
+        /// RFC 4342 and RFC 3448 literally, which RFC 5348 revises.
+        receive_rate: ReceiveRate = ReceiveRate::Rfc5348,
+        /// Quadruple the rate each round trip without congestion, up to the rate achieved before
+        /// (draft-ietf-dccp-tfrc-faster-restart-06). Absent: false.
+        faster_restart: bool = false,
+        /// Slow down at once when the round-trip time grows (RFC 5348 §4.5, optional). Absent: true;
+        /// under linux false.
+        oscillation_prevention: bool = true,
+        /// Let a long interval without loss outweigh older ones (RFC 5348 §5.5, optional). Absent: true;
+        /// under linux, and under ns2 for DCCP, false.
+        history_discounting: bool = true,
+        /// Loss intervals in the average (RFC 5348 §5.4: n), 2 to 28. Absent: 8.
+        loss_intervals -> u32,
+        /// Smallest loss event rate above zero used in the equation. Absent: 0; under linux 0.0001, the
+        /// first entry of its table (`TFRC_SMALLEST_P`); under ns2 for DCCP 0.00001 (`s_smallest_p_`). A
+        /// floor limits X to s/R · √(3/2p): on a faster path a standing queue keeps R up.
+        p_floor: f64 = 0.0,
+        /// Weight of the old value in the smoothed round-trip time, 0 to 1 (RFC 5348 §4.3 step 2: q).
+        /// Absent: 0.9; under ns2 for TFRC 0.95 (`df_`).
+        rtt_weight: f64 = 0.9,
+        /// Shortest time between two packets. Absent: none; under CCID 4 10 ms (RFC 4828 §4.3).
+        minimum_interval: Duration = Duration::ZERO,
+        /// Granularity of the sender's timer (RFC 5348 §8.3: t_gran): a packet may leave early by half of
+        /// it. Absent: 0, as simulated time is exact; under ns2 for DCCP 10 ms (`s_os_time_gran_`), under
+        /// linux 2 ms (`TFRC_T_DELTA` is half of it).
+        timer_granularity: Duration = Duration::ZERO,
+        /// Unused sending time that a sender may use later in a burst, at most a round trip (RFC 5348
+        /// §4.6). Absent: 0; under linux a round trip (its own code sets no limit).
+        credit: Duration = Duration::ZERO,
+        /// Minimum nofeedback timeout. Absent: 0 (RFC 5348 §4.3 has none; Linux logs 4R for its own even if
+        /// that is 6 ms).
+        minimum_timeout: Duration = Duration::ZERO,
+        /// Feedback packets per round trip, besides those sent on loss, 1 to 4. Absent: 1 (RFC 5348 §6.2).
+        feedback_per_rtt: u32 = 1,
+        /// DCCP only: keep the window counter at least four ahead of the acknowledged packets (RFC 4342
+        /// §8.1, a SHOULD). Absent: true; under linux false.
+        counter_follows_acks: bool = true,
+        /// DCCP only: required acknowledgements carry Elapsed Time (RFC 4342 §6, RFC 4340 §13.2). Absent:
+        /// true; under linux false.
+        elapsed_time: bool = true,
+        /// DCCP only: required acknowledgements carry the Loss Intervals option (RFC 4342 §8.6), under CCID
+        /// 4 with Dropped Packets (RFC 5622 §8.7), instead of Loss Event Rate. Absent: true; under linux and
+        /// ns2 false.
+        loss_intervals_option: bool = true,
+        /// DCCP only: request the Loss Event Rate option (RFC 4342 §8.4: Send Loss Event Rate): the sender
+        /// requests it as Mandatory, and the receiver prefers to send it. Absent: false; under linux true.
+        ask_loss_event_rate: bool = false,
+        /// TFRC-TB: a token bucket over the source's ladder of encodings. Absent: none.
+        token_bucket -> bucket::Config,
+        /// Controller used instead of TFRC; set by its own transport, not by a scenario's `rate`.
+        #[serde(skip)]
+        #[schemars(skip)]
+        beritelli -> beritelli::Config,
+    }
 
-/// The resolved values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameters {
-    /// Segment size s in bytes; `None`: the mean of what is sent (RFC 5348 §4.1).
-    pub nominal_bytes: Option<u32>,
-    /// Packets of the initial rate's window; `None`: min(4s, max(2s, 4380 B)).
-    pub initial_window: Option<u32>,
-    /// Bytes of headers counted against small packets (RFC 4828 §4.2: H; RFC 5622 §5: 36); 0: no
-    /// correction.
-    pub header_bytes: u32,
-    /// Shortest time between two packets (RFC 4828 §4.3); zero: none.
-    pub minimum_interval: Duration,
-    /// Count each loss in intervals of at most two round trips (RFC 4828 §4.4).
-    pub short_intervals: bool,
-    /// Rate limit of an idle or data-limited sender.
-    pub idle: Idle,
-    /// How X_recv is measured, and which value determines the first loss interval.
-    pub receive_rate: ReceiveRate,
-    /// Use the equation of ns-2's TFRC (`formula.h`, `p_to_b`): t_RTO is the timeout of a TCP whose
-    /// clock ticks every 100 ms (`tcp_tick_`), and the probability of a timeout is at most 1. RFC 5348
-    /// §3.1 recommends t_RTO = 4R and has no bound.
-    pub ns2_timeout: bool,
-    /// Faster restart (draft-ietf-dccp-tfrc-faster-restart-06).
-    pub faster_restart: bool,
-    /// Oscillation prevention (RFC 5348 §4.5).
-    pub oscillation_prevention: bool,
-    /// History discounting (RFC 5348 §5.5).
-    pub history_discounting: bool,
-    /// Minimum factor of one discount of an old interval's weight (RFC 5348 §5.5: THRESHOLD, 0.25;
-    /// ns-2's TFRC: 0.5, `minDiscountRatio_`).
-    pub discount_threshold: f64,
-    /// The receiver of CCID 3 and 4 averages round-trip times of whole rounds; false: each packet gives one,
-    /// and the last counts, as in ns-2 (`dccp_tfrc.cc`, `sampleRTT`).
-    pub receiver_averages_rtt: bool,
-    /// The average while fewer than n loss intervals have closed.
-    pub few_intervals: FewIntervals,
-    /// Smallest loss event rate above zero passed to the equation.
-    pub p_floor: f64,
-    /// Weight of the old value in the average of round-trip times (RFC 5348 §4.3 step 2: q).
-    pub rtt_weight: f64,
-    /// The same for the average of their roots (RFC 5348 §4.5: q2); ns-2's TFRC has one for both.
-    pub root_weight: f64,
-    /// Granularity of the sender's timer (RFC 5348 §8.3: t_gran).
-    pub timer_granularity: Duration,
-    /// Unused sending time that a sender may use later in a burst (RFC 5348 §4.6).
-    pub credit: Duration,
-    /// Shortest nofeedback timeout.
-    pub minimum_timeout: Duration,
-    /// Loss intervals in the average (RFC 5348 §5.4: n).
-    pub loss_intervals: usize,
-    /// The interval before the first loss, derived from the receive rate (RFC 5348 §6.3.1), stays in
-    /// the average like the others. Linux drops it at the second loss event.
-    pub first_interval_lasts: bool,
-    /// Window counters are compared as the four bits in the header. ns-2's DCCP: a loss whose
-    /// counter is 0 to 4 above that of the last event's first loss, modulo 16, belongs to that event
-    /// however long ago it was.
-    pub counter_wraps: bool,
-    /// Losses of one gap begin at most one loss event: ns-2's TFRC (`PreciseLoss_`), whose event needs
-    /// a packet sent after later feedback. RFC 5348 §5.2 separates them by time.
-    pub event_needs_arrival: bool,
-    /// Later packets after which a missing one is lost (RFC 5348 §5.1: NDUPACK, 3; ns-2's TFRC: 1,
-    /// `numPkts_`).
-    pub ndupack: u32,
-    /// Feedback packets in a round trip (RFC 5348 §6.2: one).
-    pub feedback_per_rtt: u32,
-    /// Feedback is sent with the packet that arrives a round trip or more after the last feedback, and
-    /// a timer of one and a half only covers silence: ns-2's TFRC (`tfrc-sink.cc`, `recv` and
-    /// `nextpkt`). RFC 5348 §6.2 has a timer of one.
-    pub feedback_on_arrival: bool,
-    /// An acknowledgement moves the window counter four past the packet it acknowledges (RFC 4342
-    /// §8.1, a SHOULD).
-    pub counter_follows_acks: bool,
-    /// Required acknowledgements carry Elapsed Time (RFC 4342 §6).
-    pub elapsed_time: bool,
-    /// Required acknowledgements carry Loss Intervals (RFC 4342 §8.6), under CCID 4 with Dropped
-    /// Packets; otherwise Loss Event Rate.
-    pub loss_intervals_option: bool,
-    /// Send Loss Event Rate is requested, and preferred (RFC 4342 §8.4).
-    pub ask_loss_event_rate: bool,
-    /// The token bucket of TFRC-TB.
-    pub token_bucket: Option<bucket::Config>,
-    /// The controller that reacts to delay, in place of TFRC.
-    pub beritelli: Option<beritelli::Config>,
+    /// The resolved values.
+    pub struct Parameters {
+        /// Segment size s in bytes; `None`: the mean of what is sent (RFC 5348 §4.1).
+        nominal_bytes: Option<u32> = None,
+        /// Packets of the initial rate's window; `None`: min(4s, max(2s, 4380 B)).
+        initial_window: Option<u32> = None,
+        /// Bytes of headers counted against small packets (RFC 4828 §4.2: H; RFC 5622 §5: 36); 0: no
+        /// correction.
+        header_bytes: u32 = 0,
+        /// Count each loss in intervals of at most two round trips (RFC 4828 §4.4).
+        short_intervals: bool = false,
+        /// Use the equation of ns-2's TFRC (`formula.h`, `p_to_b`): t_RTO is the timeout of a TCP whose
+        /// clock ticks every 100 ms (`tcp_tick_`), and the probability of a timeout is at most 1. RFC 5348
+        /// §3.1 recommends t_RTO = 4R and has no bound.
+        ns2_timeout: bool = false,
+        /// Minimum factor of one discount of an old interval's weight (RFC 5348 §5.5: THRESHOLD, 0.25;
+        /// ns-2's TFRC: 0.5, `minDiscountRatio_`).
+        discount_threshold: f64 = 0.25,
+        /// The receiver of CCID 3 and 4 averages round-trip times of whole rounds; false: each packet gives
+        /// one, and the last counts, as in ns-2 (`dccp_tfrc.cc`, `sampleRTT`).
+        receiver_averages_rtt: bool = true,
+        /// The average while fewer than n loss intervals have closed.
+        few_intervals: FewIntervals = FewIntervals::Replace,
+        /// The same for the average of their roots (RFC 5348 §4.5: q2); ns-2's TFRC has one for both.
+        root_weight: f64 = 0.9,
+        /// Loss intervals in the average (RFC 5348 §5.4: n).
+        loss_intervals: usize = 8,
+        /// The interval before the first loss, derived from the receive rate (RFC 5348 §6.3.1), stays in
+        /// the average like the others. Linux drops it at the second loss event.
+        first_interval_lasts: bool = true,
+        /// Window counters are compared as the four bits in the header. ns-2's DCCP: a loss whose
+        /// counter is 0 to 4 above that of the last event's first loss, modulo 16, belongs to that event
+        /// however long ago it was.
+        counter_wraps: bool = false,
+        /// Losses of one gap begin at most one loss event: ns-2's TFRC (`PreciseLoss_`), whose event needs
+        /// a packet sent after later feedback. RFC 5348 §5.2 separates them by time.
+        event_needs_arrival: bool = false,
+        /// Later packets after which a missing one is lost (RFC 5348 §5.1: NDUPACK, 3; ns-2's TFRC: 1,
+        /// `numPkts_`).
+        ndupack: u32 = 3,
+        /// Feedback is sent with the packet that arrives a round trip or more after the last feedback, and
+        /// a timer of one and a half only covers silence: ns-2's TFRC (`tfrc-sink.cc`, `recv` and
+        /// `nextpkt`). RFC 5348 §6.2 has a timer of one.
+        feedback_on_arrival: bool = false,
+        /// The token bucket of TFRC-TB.
+        token_bucket: Option<bucket::Config> = None,
+        /// The controller that reacts to delay, in place of TFRC.
+        beritelli: Option<beritelli::Config> = None,
+    }
 }
 
 /// How the open loss interval is averaged with the closed ones while fewer than n have closed.
@@ -246,50 +191,19 @@ pub enum FewIntervals {
 }
 
 impl Parameters {
-    /// The values of RFC 5348, with those of RFC 4828 where the kind needs them.
-    fn rfc(kind: Kind) -> Self {
-        let small = kind == Kind::Ccid4;
-        Self {
-            nominal_bytes: small.then_some(1460),
-            initial_window: None,
-            // RFC 5622 §5: IPv4 and DCCP-Data with 48-bit numbers.
-            header_bytes: if small { 36 } else { 0 },
-            minimum_interval: if small { Duration::from_millis(10) } else { Duration::ZERO },
-            short_intervals: small,
-            idle: Idle::Rfc5348,
-            receive_rate: ReceiveRate::Rfc5348,
-            ns2_timeout: false,
-            faster_restart: false,
-            oscillation_prevention: true,
-            history_discounting: true,
-            discount_threshold: 0.25,
-            receiver_averages_rtt: true,
-            few_intervals: FewIntervals::Replace,
-            p_floor: 0.0,
-            rtt_weight: 0.9,
-            root_weight: 0.9,
-            timer_granularity: Duration::ZERO,
-            credit: Duration::ZERO,
-            minimum_timeout: Duration::ZERO,
-            loss_intervals: 8,
-            first_interval_lasts: true,
-            counter_wraps: false,
-            event_needs_arrival: false,
-            ndupack: 3,
-            feedback_per_rtt: 1,
-            feedback_on_arrival: false,
-            counter_follows_acks: true,
-            elapsed_time: true,
-            loss_intervals_option: true,
-            ask_loss_event_rate: false,
-            token_bucket: None,
-            beritelli: None,
-        }
-    }
-
     /// The values of a profile.
     fn of(profile: Profile, kind: Kind) -> Self {
-        let rfc = Self::rfc(kind);
+        let rfc = match kind {
+            Kind::Ccid3 | Kind::Tfrc => Self::RFC,
+            Kind::Ccid4 => Self {
+                nominal_bytes: Some(1460),
+                // RFC 5622 §5: IPv4 and DCCP-Data with 48-bit numbers.
+                header_bytes: 36,
+                minimum_interval: Duration::from_millis(10),
+                short_intervals: true,
+                ..Self::RFC
+            },
+        };
         match (profile, kind) {
             (Profile::Rfc, _) => rfc,
             (Profile::Ns2, Kind::Tfrc) => Self {
@@ -344,11 +258,7 @@ impl Config {
     /// Resolves the values under a profile.
     #[must_use]
     pub fn resolve(&self, profile: Profile, kind: Kind) -> Parameters {
-        let mut all = Parameters::of(profile, kind);
-        given!(self, all: minimum_interval idle receive_rate faster_restart oscillation_prevention
-            history_discounting p_floor rtt_weight timer_granularity credit minimum_timeout
-            feedback_per_rtt counter_follows_acks elapsed_time loss_intervals_option
-            ask_loss_event_rate);
+        let all = Parameters::of(profile, kind).replaced_by(self);
         let bytes = |size: Size| u32::try_from(size.as_bytes()).unwrap_or(u32::MAX);
         Parameters {
             nominal_bytes: self.nominal_size.map(bytes).or(all.nominal_bytes),

@@ -2,14 +2,20 @@
 //! the headers the study counts, and the best rung within a rate.
 
 use super::Rung;
-use crate::time::Duration;
+use crate::gauge::{EndpointProbe, Gauge};
+use crate::time::{Duration, Instant};
 use crate::transport::rate_of;
 use crate::units::Rate;
 
-/// The encodings of a source, best first.
+/// The encodings of a source, best first, and the one in use.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     rungs: Vec<Cost>,
+    /// The rung in use.
+    pub rung: u8,
+    /// Rung last requested; the source begins with the best.
+    asked: u8,
+    noted: Option<u8>,
 }
 
 /// Cost of a rung.
@@ -39,7 +45,20 @@ impl Ladder {
                 source_rate: rung.rate(),
             }
         };
-        Self { rungs: rungs.iter().take(256).map(cost).collect() }
+        let rungs = rungs.iter().take(256).map(cost).collect();
+        Self { rungs, rung: 0, asked: 0, noted: None }
+    }
+
+    /// The source rate of the rung in use, if it differs from the last one requested.
+    pub fn target_rate(&mut self) -> Option<Rate> {
+        let before = std::mem::replace(&mut self.asked, self.rung);
+        (before != self.rung).then(|| self.cost(self.rung).source_rate)
+    }
+    /// Notes the rung in use if it has changed.
+    pub(super) fn tell<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
+        if self.noted.replace(self.rung) != Some(self.rung) {
+            probe.gauge(now, Gauge::Encoding, f64::from(self.rung));
+        }
     }
 
     /// True for a source without known encodings to choose from.

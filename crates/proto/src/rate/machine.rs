@@ -4,7 +4,7 @@
 use super::beritelli::Beritelli;
 use super::bucket::Bucket;
 use super::config::Parameters;
-use super::{Permit, RateControl, Report, Rung, Sender};
+use super::{Permit, Report, Rung, Sender};
 use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -23,11 +23,64 @@ pub enum Machine {
 macro_rules! dispatch {
     ($machine:expr, $controller:ident => $call:expr) => {
         match $machine {
-            Machine::Tfrc($controller) => $call,
-            Machine::TokenBucket($controller) => $call,
-            Machine::Beritelli($controller) => $call,
+            Self::Tfrc($controller) => $call,
+            Self::TokenBucket($controller) => $call,
+            Self::Beritelli($controller) => $call,
         }
     };
+}
+
+dispatched! {
+    /// A controller of a sending rate.
+    pub trait RateControl for Machine by dispatch {
+        /// Whether a packet of `bytes` may leave.
+        #[inline]
+        fn permit(self: &mut Self, now: Instant, bytes: u32) -> Permit;
+        /// A permit was not used: there was nothing to send (RFC 5348 §4.3, data-limited). To be called
+        /// when [`Permit::Now`] finds no packet waiting; a packet that leaves at the same instant
+        /// cancels it.
+        fn on_unused(self: &mut Self, now: Instant);
+        /// A data packet of this many bytes left.
+        fn on_sent(self: &mut Self, now: Instant, bytes: u32);
+        /// Feedback arrived.
+        fn on_report<P: EndpointProbe>(self: &mut Self, now: Instant, report: &Report, probe: &mut P);
+        /// Sets a round-trip time known before the first feedback (RFC 5348 §4.2).
+        fn set_initial_rtt<P: EndpointProbe>(self: &mut Self, now: Instant, rtt: Duration, probe: &mut P);
+        /// Its next deadline (the nofeedback timer).
+        #[inline]
+        fn deadline(self: &Self) -> Option<Instant>;
+        /// Its deadline was reached.
+        fn on_timeout<P: EndpointProbe>(self: &mut Self, now: Instant, probe: &mut P);
+        /// Allowed sending rate (RFC 5348 §4: X).
+        #[inline]
+        fn rate(self: &Self) -> Rate;
+        /// Round-trip time, once known (R).
+        #[inline]
+        fn rtt(self: &Self) -> Option<Duration>;
+        /// s in bytes (RFC 5348 §4.1), including headers that count.
+        #[inline]
+        fn segment_size(self: &Self) -> f64;
+    } provided {
+        /// Bytes the rate counts per packet: s, or with RFC 4828 the packet's own size.
+        #[inline]
+        fn paced_size(self: &Self) -> f64 { self.segment_size() }
+        /// t_RTO of the equation in ticks of 100 ms; 0 if it is four round-trip times (RFC 5348 §3.1).
+        #[inline]
+        fn timeout_ticks(self: &Self) -> u8 { 0 }
+        /// The part of its rate that the network has been shown to carry: after loss, at most the rate
+        /// of the throughput equation, and before that at most the receive rate. Zero if the controller
+        /// cannot tell.
+        fn evidence(self: &Self) -> Rate { Rate::ZERO }
+        /// The source can follow any rate: each change of the rate is reported by `target_rate`, but by
+        /// controllers that select among the rungs of a ladder.
+        fn report_rate(self: &mut Self) {}
+        /// The rate requested from the source, excluding transport headers, if it differs from the last
+        /// one requested; `None` for controllers that do not steer the source.
+        #[inline]
+        fn target_rate(self: &mut Self) -> Option<Rate> { None }
+        /// Bytes held that reports can increase.
+        fn footprint(self: &Self) -> usize { 0 }
+    }
 }
 
 impl Machine {
@@ -54,96 +107,5 @@ impl Machine {
         let sender = Sender::new(now, &parameters);
         let spacing = parameters.minimum_interval;
         Self::TokenBucket(Box::new(Bucket::new(now, &config, ladder, spacing, sender)))
-    }
-    /// The source can follow any rate: each change of the rate is reported
-    /// ([`RateControl::target_rate`]).
-    pub fn report_rate(&mut self) {
-        match self {
-            Self::Tfrc(sender) => sender.report_rate(),
-            // These select among the rungs of a ladder.
-            Self::TokenBucket(_) | Self::Beritelli(_) => {}
-        }
-    }
-    /// Sets a round-trip time known before the first feedback (RFC 5348 §4.2).
-    pub fn set_initial_rtt<P: EndpointProbe>(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        probe: &mut P,
-    ) {
-        dispatch!(self, controller => controller.set_initial_rtt(now, rtt, probe));
-    }
-    /// Bytes held that reports can increase.
-    pub(crate) fn footprint(&self) -> usize {
-        match self {
-            Self::Tfrc(sender) => sender.footprint(),
-            Self::TokenBucket(bucket) => bucket.inner().footprint(),
-            Self::Beritelli(_) => 0,
-        }
-    }
-
-    /// s in bytes (RFC 5348 §4.1).
-    #[inline]
-    #[must_use]
-    pub fn segment_size(&self) -> f64 {
-        dispatch!(self, controller => controller.segment_size())
-    }
-    /// t_RTO of the equation in ticks of 100 ms; 0 if it is four round-trip times (RFC 5348 §3.1).
-    #[inline]
-    #[must_use]
-    pub fn timeout_ticks(&self) -> u8 {
-        match self {
-            Self::Tfrc(sender) => sender.timeout_ticks(),
-            Self::TokenBucket(bucket) => bucket.inner().timeout_ticks(),
-            Self::Beritelli(_) => 0,
-        }
-    }
-    /// Bytes the rate counts per packet: s, or with RFC 4828 the packet's own size.
-    #[inline]
-    #[must_use]
-    pub fn paced_size(&self) -> f64 {
-        match self {
-            Self::Tfrc(sender) => sender.paced_size(),
-            Self::TokenBucket(bucket) => bucket.inner().paced_size(),
-            Self::Beritelli(_) => self.segment_size(),
-        }
-    }
-}
-
-impl RateControl for Machine {
-    #[inline]
-    fn permit(&mut self, now: Instant, bytes: u32) -> Permit {
-        dispatch!(self, controller => controller.permit(now, bytes))
-    }
-    fn on_unused(&mut self, now: Instant) {
-        dispatch!(self, controller => controller.on_unused(now));
-    }
-    fn on_sent(&mut self, now: Instant, bytes: u32) {
-        dispatch!(self, controller => controller.on_sent(now, bytes));
-    }
-    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
-        dispatch!(self, controller => controller.on_report(now, report, probe));
-    }
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
-        dispatch!(self, controller => controller.deadline())
-    }
-    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
-        dispatch!(self, controller => controller.on_timeout(now, probe));
-    }
-    #[inline]
-    fn rate(&self) -> Rate {
-        dispatch!(self, controller => controller.rate())
-    }
-    #[inline]
-    fn rtt(&self) -> Option<Duration> {
-        dispatch!(self, controller => controller.rtt())
-    }
-    fn evidence(&self) -> Rate {
-        dispatch!(self, controller => controller.evidence())
-    }
-    #[inline]
-    fn target_rate(&mut self) -> Option<Rate> {
-        dispatch!(self, controller => controller.target_rate())
     }
 }

@@ -24,14 +24,12 @@ mod validation;
 
 pub use config::{Config, FewIntervals, Idle, Kind, Parameters, ReceiveRate};
 pub use history::{Arrival, Interval, LossHistory};
-pub use machine::Machine;
+pub use machine::{Machine, RateControl};
 pub use receiver::{Feedback, Receiver};
 pub use sender::Sender;
 
-use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
 pub use crate::transport::Rung;
-use crate::units::Rate;
 
 /// Whether a packet may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,37 +55,4 @@ pub struct Report {
     pub loss_event_rate: f64,
     /// Spread of one-way delays since the last report, for controllers that use it.
     pub delay_variation: Option<Duration>,
-}
-
-/// A controller of a sending rate.
-pub trait RateControl {
-    /// Whether a packet of `bytes` may leave.
-    fn permit(&mut self, now: Instant, bytes: u32) -> Permit;
-    /// A permit was not used: there was nothing to send (RFC 5348 §4.3, data-limited). To be called
-    /// when [`Permit::Now`] finds no packet waiting; a packet that leaves at the same instant
-    /// cancels it.
-    fn on_unused(&mut self, now: Instant);
-    /// A data packet of this many bytes left.
-    fn on_sent(&mut self, now: Instant, bytes: u32);
-    /// Feedback arrived.
-    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P);
-    /// Its next deadline (the nofeedback timer).
-    fn deadline(&self) -> Option<Instant>;
-    /// Its deadline was reached.
-    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P);
-    /// Allowed sending rate (RFC 5348 §4: X).
-    fn rate(&self) -> Rate;
-    /// Round-trip time, once known (R).
-    fn rtt(&self) -> Option<Duration>;
-    /// The part of its rate that the network has been shown to carry: after loss, at most the rate
-    /// of the throughput equation, and before that at most the receive rate. Zero if the controller
-    /// cannot tell.
-    fn evidence(&self) -> Rate {
-        Rate::ZERO
-    }
-    /// The rate requested from the source, excluding transport headers, if it differs from the last
-    /// one requested; `None` for controllers that do not steer the source.
-    fn target_rate(&mut self) -> Option<Rate> {
-        None
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 
 use super::config::{Parameters, ReceiveRate};
@@ -347,7 +347,7 @@ impl Receiver {
             return;
         }
         if let Some(value) = self.history.mean_interval() {
-            probe.note(now, EndpointNote::Gauge { gauge: Gauge::LossInterval, value });
+            probe.gauge(now, Gauge::LossInterval, value);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The sending half (RFC 5348 §4): the allowed rate from feedback and from its absence. The idle
 //! rules of RFC 3448 and Linux, RFC 4828's small packets and faster restart are parameters.
 
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::math::round_u64;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -80,16 +80,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// See [`Machine::report_rate`](super::Machine::report_rate).
-    pub(super) fn report_rate(&mut self) {
-        self.target.get_or_insert(Rate::ZERO);
-    }
-
-    /// Bytes held for receive rates.
-    pub(super) fn footprint(&self) -> usize {
-        self.receive_set.footprint() + self.limits.footprint()
-    }
-
     /// A sender in its initial state. `now` is when its connection opened.
     #[must_use]
     pub fn new(now: Instant, parameters: &Parameters) -> Self {
@@ -120,22 +110,6 @@ impl Sender {
         }
     }
 
-    /// Sets a round-trip time known before the first feedback, from a handshake (RFC 5348 §4.2,
-    /// RFC 4342 §5): the initial rate applies from now on.
-    pub fn set_initial_rtt<P: EndpointProbe>(
-        &mut self,
-        now: Instant,
-        rtt: Duration,
-        probe: &mut P,
-    ) {
-        if self.round_trip.is_none() && !rtt.is_zero() {
-            self.measure(rtt);
-            self.start(now);
-            self.pace();
-            self.tell(now, probe);
-        }
-    }
-
     /// X in bytes per second, without oscillation prevention; 0 before the first packet.
     #[must_use]
     pub fn allowed_rate(&self) -> f64 {
@@ -157,14 +131,6 @@ impl Sender {
     pub const fn loss_event_rate(&self) -> f64 {
         self.loss_event_rate
     }
-    /// s in bytes (RFC 5348 §4.1).
-    #[must_use]
-    #[inline]
-    pub fn segment_size(&self) -> f64 {
-        self.parameters
-            .nominal_bytes
-            .map_or_else(|| self.size.unwrap_or(SIZE_BEFORE_DATA), f64::from)
-    }
     /// Time between two packets at the currently allowed rate (RFC 5348 §4.6: t_ipi).
     #[must_use]
     pub const fn interval(&self) -> Duration {
@@ -180,21 +146,6 @@ impl Sender {
         } else {
             Duration::from_secs_f64(self.paced_size() / rate).max(self.parameters.minimum_interval)
         };
-    }
-
-    /// See [`Machine::timeout_ticks`](super::Machine::timeout_ticks).
-    #[inline]
-    pub(super) fn timeout_ticks(&self) -> u8 {
-        self.timeout.map_or(0, |t_rto| u8::try_from(t_rto.ticks()).unwrap_or(u8::MAX))
-    }
-
-    /// Size counted for a packet sent: s; with the header correction for small packets, their true
-    /// size (RFC 4828 §4.2).
-    pub(super) fn paced_size(&self) -> f64 {
-        match self.size {
-            Some(size) if self.parameters.header_bytes > 0 => size,
-            _ => self.segment_size(),
-        }
     }
 
     /// X_inst.
@@ -490,7 +441,7 @@ impl Sender {
             if value != *told {
                 *told = value;
                 if let Some(value) = value {
-                    probe.note(now, EndpointNote::Gauge { gauge, value });
+                    probe.gauge(now, gauge, value);
                 }
             }
         }
@@ -600,6 +551,16 @@ impl RateControl for Sender {
         self.tell(now, probe);
     }
 
+    /// From a handshake (also RFC 4342 §5): the initial rate applies from now on.
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        if self.round_trip.is_none() && !rtt.is_zero() {
+            self.measure(rtt);
+            self.start(now);
+            self.pace();
+            self.tell(now, probe);
+        }
+    }
+
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.nofeedback
@@ -638,6 +599,29 @@ impl RateControl for Sender {
         Rate::from_bps(round_u64(8.0 * self.paced_rate))
     }
 
+    #[inline]
+    fn segment_size(&self) -> f64 {
+        let nominal = self.parameters.nominal_bytes;
+        nominal.map_or_else(|| self.size.unwrap_or(SIZE_BEFORE_DATA), f64::from)
+    }
+    /// s; with the header correction for small packets, their true size (RFC 4828 §4.2).
+    fn paced_size(&self) -> f64 {
+        match self.size {
+            Some(size) if self.parameters.header_bytes > 0 => size,
+            _ => self.segment_size(),
+        }
+    }
+    #[inline]
+    fn timeout_ticks(&self) -> u8 {
+        self.timeout.map_or(0, |t_rto| u8::try_from(t_rto.ticks()).unwrap_or(u8::MAX))
+    }
+    fn footprint(&self) -> usize {
+        self.receive_set.footprint() + self.limits.footprint()
+    }
+
+    fn report_rate(&mut self) {
+        self.target.get_or_insert(Rate::ZERO);
+    }
     #[inline]
     fn target_rate(&mut self) -> Option<Rate> {
         let last = self.target?;

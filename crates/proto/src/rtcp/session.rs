@@ -13,6 +13,7 @@ use crate::rng::Rng;
 use crate::rtp::{Receiver, Reception, Sender};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::validate::config;
 
 /// First guess of a compound packet's length, before any was sent (RFC 3550 §6.3.2).
 const FIRST_GUESS: u64 = 100;
@@ -20,20 +21,20 @@ const FIRST_GUESS: u64 = 100;
 /// a hundred lost, every second report on five seconds may say that none was.
 const LOSS_MEMORY: Duration = Duration::from_secs(10);
 
-/// Parameters of RTCP.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Whether reports are sent.
-    pub enabled: bool,
-    /// Part of the session bandwidth that reports may take (RFC 3550 §6.2: 5 %).
-    #[schemars(range(min = 0.001, max = 1.0))]
-    pub bandwidth_fraction: f64,
-    /// Lower bound of the calculated interval between reports (RFC 3550 §6.2: 5 s); half of it
-    /// before the first report. What is waited is random, 0.41 to 1.23 of the interval.
-    pub minimum_interval: Duration,
-    /// Lower the bound to 360 s divided by the session bandwidth in kbit/s (RFC 3550 §6.2).
-    pub reduced_minimum: bool,
+config! {
+    /// Parameters of RTCP.
+    pub struct Config {
+        /// Whether reports are sent.
+        enabled: bool = true,
+        /// Part of the session bandwidth that reports may take (RFC 3550 §6.2: 5 %).
+        #[schemars(range(min = 0.001, max = 1.0))]
+        bandwidth_fraction: f64 = 0.05,
+        /// Lower bound of the calculated interval between reports (RFC 3550 §6.2: 5 s); half of it
+        /// before the first report. What is waited is random, 0.41 to 1.23 of the interval.
+        minimum_interval: Duration = Duration::from_secs(5),
+        /// Lower the bound to 360 s divided by the session bandwidth in kbit/s (RFC 3550 §6.2).
+        reduced_minimum: bool = false,
+    }
 }
 
 impl Config {
@@ -48,17 +49,6 @@ impl Config {
             self.minimum_interval
         };
         Share { bytes_per_second: crate::math::round_u64(part), minimum }
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            bandwidth_fraction: 0.05,
-            minimum_interval: Duration::from_secs(5),
-            reduced_minimum: false,
-        }
     }
 }
 

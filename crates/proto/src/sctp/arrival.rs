@@ -2,7 +2,6 @@
 //! §6.10). The replies share one packet.
 
 use super::packet::{Chunk, Data, Number, Packet, Sack};
-use super::receive::Taken;
 use super::{Cause, Sctp, State, wire};
 use crate::endpoint::Event;
 use crate::gauge::{EndpointProbe, RxError};
@@ -32,14 +31,6 @@ impl Reading {
     }
 }
 
-/// What to do after a chunk.
-enum Next {
-    /// Read the next one.
-    GoOn,
-    /// Ignore the rest of the packet.
-    Stop,
-}
-
 impl Sctp {
     pub(super) fn on_sctp<P: EndpointProbe>(
         &mut self,
@@ -50,10 +41,10 @@ impl Sctp {
         probe: &mut P,
     ) {
         if usize::from(path.0) >= self.paths.len() {
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         if let Err(what) = self.admit(now, path, packet) {
-            return self.rx_error(now, probe, what);
+            return probe.rx_error(now, what);
         }
         // §9.2: a peer that still sends is alive.
         if self.state == State::ShutdownSent && packet.tag == self.my_tag {
@@ -61,11 +52,11 @@ impl Sctp {
         }
         let mut reading = Reading { marked, ..Reading::default() };
         for chunk in packet.chunks.drain(..) {
-            match self.on_chunk(now, path, packet.tag, chunk, &mut reading) {
-                Ok(Next::GoOn) => {}
-                Ok(Next::Stop) => break,
+            match self.on_chunk(now, path, chunk, &mut reading) {
+                Ok(true) => {}
+                Ok(false) => break,
                 Err(what) => {
-                    self.rx_error(now, probe, what);
+                    probe.rx_error(now, what);
                     break;
                 }
             }
@@ -135,28 +126,28 @@ impl Sctp {
         Ok(())
     }
 
+    /// False if the rest of the packet is ignored.
     fn on_chunk(
         &mut self,
         now: Instant,
         path: PathId,
-        tag: u32,
         chunk: Chunk,
         reading: &mut Reading,
-    ) -> Result<Next, RxError> {
+    ) -> Result<bool, RxError> {
         let index = usize::from(path.0);
         let open = self.state > State::CookieEchoed;
         match chunk {
             // Read before all others.
-            Chunk::Init(_) => return Ok(Next::Stop),
+            Chunk::Init(_) => return Ok(false),
             Chunk::CookieEcho(_) => {}
             Chunk::InitAck(init) => {
                 self.on_init_ack(now, &init)?;
-                return Ok(Next::Stop);
+                return Ok(false);
             }
             Chunk::CookieAck => self.on_cookie_ack(now),
             Chunk::Abort { .. } => {
-                self.on_abort();
-                return Ok(Next::Stop);
+                self.end(Event::Reset);
+                return Ok(false);
             }
             Chunk::Error(causes) => {
                 for cause in causes.iter().filter(|cause| cause.code == Cause::STALE_COOKIE) {
@@ -173,11 +164,11 @@ impl Sctp {
             Chunk::Shutdown { cumulative } if open => self.on_shutdown(now, cumulative),
             Chunk::ShutdownAck if open => {
                 self.on_shutdown_ack(path);
-                return Ok(Next::Stop);
+                return Ok(false);
             }
             Chunk::ShutdownComplete { .. } => {
                 self.on_shutdown_complete();
-                return Ok(Next::Stop);
+                return Ok(false);
             }
             Chunk::ForwardTsn(forward) if open => {
                 if !self.tx.forwards {
@@ -191,8 +182,7 @@ impl Sctp {
             Chunk::Cwr { lowest } if open => self.ecn.on_cwr(lowest),
             _ => return Err(RxError::Unexpected),
         }
-        let _ = tag;
-        Ok(if self.state == State::Closed { Next::Stop } else { Next::GoOn })
+        Ok(self.state != State::Closed)
     }
 
     fn on_data(
@@ -200,7 +190,7 @@ impl Sctp {
         now: Instant,
         data: Data,
         reading: &mut Reading,
-    ) -> Result<Next, RxError> {
+    ) -> Result<bool, RxError> {
         if self.state <= State::CookieEchoed {
             return Err(RxError::Unexpected);
         }
@@ -226,11 +216,11 @@ impl Sctp {
             // §6.5: acknowledged, reported and not used.
             reading.report(Cause::invalid_stream(data.stream));
             self.rx.ignore(&data);
-            return Ok(Next::GoOn);
+            return Ok(true);
         }
         match self.rx.on_data(now, data) {
-            Ok(Taken::New | Taken::Again) => Ok(Next::GoOn),
-            Ok(Taken::Refused) => Err(RxError::OutOfWindow),
+            Ok(true) => Ok(true),
+            Ok(false) => Err(RxError::OutOfWindow),
             Err(words) => {
                 self.abort(Cause::violation(words));
                 Err(RxError::Malformed)
@@ -240,7 +230,13 @@ impl Sctp {
 
     fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), RxError> {
         let before = self.tx.used_bytes();
-        let there = self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
+        let there = self.tx.on_cumulative(
+            now,
+            sack.cumulative,
+            Some(sack),
+            &mut self.paths,
+            &self.config,
+        )?;
         self.on_acknowledged(now, before, there);
         Ok(())
     }
@@ -253,7 +249,7 @@ impl Sctp {
         if there {
             self.errors = 0;
         }
-        if self.tx.is_probing() {
+        if self.tx.probing {
             // §6.1 A: unacknowledged probes are not errors of a path either.
             let path = super::data_path(&self.paths);
             self.paths[path].errors = 0;
@@ -267,7 +263,9 @@ impl Sctp {
     pub(super) fn hear_cumulative(&mut self, now: Instant, cumulative: u32) {
         let before = self.tx.used_bytes();
         // Ignore one beyond the sent TSNs; rely on SACKs.
-        if let Ok(there) = self.tx.on_cumulative(now, cumulative, &mut self.paths, &self.config) {
+        if let Ok(there) =
+            self.tx.on_cumulative(now, cumulative, None, &mut self.paths, &self.config)
+        {
             self.on_acknowledged(now, before, there);
         }
     }
@@ -292,11 +290,11 @@ impl Sctp {
 }
 
 /// §3.2: the two highest bits of the type say whether the rest is read, and whether to report.
-fn on_unknown(chunk: &Chunk, reading: &mut Reading) -> Next {
+fn on_unknown(chunk: &Chunk, reading: &mut Reading) -> bool {
     let kind = chunk.number();
     if kind & 0x40 != 0 {
         let bytes = wire::chunk_bytes(chunk);
         reading.report(Cause::new(Cause::UNRECOGNIZED_CHUNK, bytes));
     }
-    if kind & 0x80 != 0 { Next::GoOn } else { Next::Stop }
+    kind & 0x80 != 0
 }

@@ -126,12 +126,8 @@ impl Sctp {
         self.state = State::Closed;
     }
 
-    pub(super) fn on_abort(&mut self) {
-        self.end(Event::Reset);
-    }
-
     /// The peer does not answer (§8.1).
-    pub(super) fn give_up(&mut self, _: Instant) {
+    pub(super) fn give_up(&mut self) {
         if self.state > State::CookieEchoed {
             let path = PathId(super::data_path(&self.paths) as u8);
             self.answer_abort(path, self.peer_tag, false, Vec::new());

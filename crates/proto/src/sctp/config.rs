@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::path::TICK;
 use super::{KEPT_BYTES, Sctp};
 use crate::packet::IpVersion;
 use crate::time::Duration;
 use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
-use crate::validate::{ConfigError, ConfigErrors, Validate};
+use crate::validate::{ConfigError, ConfigErrors, Validate, config};
 
 /// RFC 791: what every host can take; and the longest IP packet.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
@@ -16,8 +17,6 @@ const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
 const MIN_BUFFER: Size = Size::from_bytes(1500);
 /// a_rwnd has 32 bits; larger buffers are out of range.
 const MAX_BUFFER: u64 = 1 << 30;
-/// The tick of the endpoint's clock: the shortest round trip measured.
-const TICK: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Which stream's message is sent next (RFC 8260 §3).
@@ -33,127 +32,91 @@ pub enum Scheduler {
     Priority,
 }
 
-/// Parameters of both ends of an SCTP association.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Messages arrive in the order they were sent in (RFC 9260 §6.6); false: as they come.
-    pub ordered: bool,
-    /// A message is given up so long after it was handed over (RFC 3758 §4, timed reliability);
-    /// absent: never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lifetime: Option<Duration>,
-    /// A message is given up when it would be sent once more than this (RFC 7496 §3.1, limited
-    /// retransmissions); absent: no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_retransmissions: Option<u32>,
-    /// Name of a flow of SCTP between the same ends, in whose association this flow's messages travel.
-    /// Everything else about the association is said there; a flow within it says for its own messages
-    /// alone whether they are `ordered`, and `lifetime` or `max_retransmissions`. For a flow with a
-    /// `count`, `*` in the name is its number.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub association: Option<String>,
-    /// Where several flows share the association: each on a stream of its own, in the order of the file
-    /// from stream 0, which is this flow's, on; false: all on stream 0, in one order (RFC 9260 §6.6).
-    /// Either way each flow's messages have a Payload Protocol Identifier of their own.
-    pub multistreaming: bool,
-    /// Streams each way that are asked for and allowed (RFC 9260 §5.1.1). A flow's messages go on one of
-    /// them, and those of an association that carries no other flow on stream 0.
-    pub streams: u16,
-    /// Which stream's message is sent next (RFC 8260 §3).
-    pub scheduler: Scheduler,
-    /// Explicit Congestion Notification, if both ends want it: data leaves as ECT(0), and a mark counts
-    /// as a loss once a window (RFC 4960 appendix A).
-    pub ecn: bool,
-    /// Parts of messages of several streams may be mixed, if both ends can (RFC 8260 §2: I-DATA).
-    pub interleaving: bool,
-    /// Largest IP packet of the paths as first assumed; lowered by Packet Too Big for messages not
-    /// yet sent (RFC 9260 §7.3).
-    pub mtu: Size,
-    /// Initial congestion window in bytes of DATA chunks; absent: min(4 · PMDCS, max(2 · PMDCS,
-    /// 4404 B)), over IPv6 4344 B, where PMDCS is the largest DATA chunk that fits (RFC 9260 §7.2.1).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_window: Option<Size>,
-    /// Initial slow-start threshold in bytes; absent: unbounded (RFC 9260 §7.2.1 lets it be high).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_ssthresh: Option<Size>,
-    /// Packets of new data sent at one opportunity at most: when a SACK or timeout comes, or messages are
-    /// handed over at one instant (RFC 9260 §6.1 D, §16: Max.Burst, 4).
-    pub max_burst: u32,
-    /// Receive buffer, which bounds the window offered: a_rwnd (RFC 9260 §3.3.2).
-    pub receive_buffer: Size,
-    /// Send buffer: bytes of messages the endpoint holds, sent and unacknowledged ones included.
-    pub send_buffer: Size,
-    /// Longest wait of a SACK (RFC 9260 §6.2: 200 ms, at most 500 ms).
-    pub sack_delay: Duration,
-    /// Packets with data for each SACK at least (RFC 9260 §6.2: 2); 1 acknowledges each at once.
-    pub sack_frequency: u32,
-    /// Messages that wait together leave together, as many as fit a packet (RFC 9260 §6.10).
-    pub bundling: bool,
-    /// Hold back what does not fill a packet while data is unacknowledged (Nagle, RFC 9260 §6.1).
-    pub nagle: bool,
-    /// Hold back all new data while any is unacknowledged, until a SACK comes in: then all that waits
-    /// leaves, full packets or not; SACKs leave without data. So does ns-2.35, which bundles what has
-    /// waited for a round trip. (Its associations are silent for ever once a SACK finds nothing
-    /// waiting; here a message that finds nothing in flight leaves at once.)
-    pub ack_clocked: bool,
-    /// Retransmission timeout before the first measurement (RFC 9260 §16: RTO.Initial, 1 s).
-    pub rto_initial: Duration,
-    /// Its lower bound (RFC 9260 §16: RTO.Min, 1 s).
-    pub rto_min: Duration,
-    /// Its upper bound (RFC 9260 §16: RTO.Max, 60 s).
-    pub rto_max: Duration,
-    /// Timeouts in a row, on whichever path, before the association is given up (RFC 9260 §16:
-    /// Association.Max.Retrans, 10).
-    pub association_max_retrans: u32,
-    /// Timeouts in a row before a path is given up (RFC 9260 §16: Path.Max.Retrans, 5).
-    pub path_max_retrans: u32,
-    /// Retransmissions of INIT and of COOKIE ECHO (RFC 9260 §16: Max.Init.Retransmits, 8).
-    pub max_init_retransmits: u32,
-    /// Timeouts in a row that a path survives without being potentially failed (RFC 7829 §3: PFMR,
-    /// 0 recommended); absent: there is no such state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub potentially_failed: Option<u32>,
-    /// Time between HEARTBEATs on an idle path, its timeout apart (RFC 9260 §16: HB.interval, 30 s);
-    /// 0 s: none are sent once the path is confirmed, potentially failed or not (RFC 7829 §3.2).
-    pub heartbeat_interval: Duration,
-    /// Life of a State Cookie (RFC 9260 §16: Valid.Cookie.Life, 60 s).
-    pub cookie_life: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            ordered: true,
-            lifetime: None,
-            max_retransmissions: None,
-            association: None,
-            multistreaming: true,
-            streams: 10,
-            scheduler: Scheduler::default(),
-            ecn: false,
-            interleaving: false,
-            mtu: Size::from_bytes(1500),
-            initial_window: None,
-            initial_ssthresh: None,
-            max_burst: 4,
-            receive_buffer: Size::from_bytes(4_000_000),
-            send_buffer: Size::from_bytes(4_000_000),
-            sack_delay: Duration::from_millis(200),
-            sack_frequency: 2,
-            bundling: true,
-            nagle: false,
-            ack_clocked: false,
-            rto_initial: Duration::from_secs(1),
-            rto_min: Duration::from_secs(1),
-            rto_max: Duration::from_secs(60),
-            association_max_retrans: 10,
-            path_max_retrans: 5,
-            max_init_retransmits: 8,
-            potentially_failed: None,
-            heartbeat_interval: Duration::from_secs(30),
-            cookie_life: Duration::from_secs(60),
-        }
+config! {
+    /// Parameters of both ends of an SCTP association.
+    pub struct Config {
+        /// Messages arrive in the order they were sent in (RFC 9260 §6.6); false: as they come.
+        ordered: bool = true,
+        /// A message is given up so long after it was handed over (RFC 3758 §4, timed reliability);
+        /// absent: never.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lifetime: Option<Duration> = None,
+        /// A message is given up when it would be sent once more than this (RFC 7496 §3.1, limited
+        /// retransmissions); absent: no limit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_retransmissions: Option<u32> = None,
+        /// Name of a flow of SCTP between the same ends, in whose association this flow's messages travel.
+        /// Everything else about the association is said there; a flow within it says for its own messages
+        /// alone whether they are `ordered`, and `lifetime` or `max_retransmissions`. For a flow with a
+        /// `count`, `*` in the name is its number.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        association: Option<String> = None,
+        /// Where several flows share the association: each on a stream of its own, in the order of the file
+        /// from stream 0, which is this flow's, on; false: all on stream 0, in one order (RFC 9260 §6.6).
+        /// Either way each flow's messages have a Payload Protocol Identifier of their own.
+        multistreaming: bool = true,
+        /// Streams each way that are asked for and allowed (RFC 9260 §5.1.1). A flow's messages go on one of
+        /// them, and those of an association that carries no other flow on stream 0.
+        streams: u16 = 10,
+        /// Which stream's message is sent next (RFC 8260 §3).
+        scheduler: Scheduler = Scheduler::default(),
+        /// Explicit Congestion Notification, if both ends want it: data leaves as ECT(0), and a mark counts
+        /// as a loss once a window (RFC 4960 appendix A).
+        ecn: bool = false,
+        /// Parts of messages of several streams may be mixed, if both ends can (RFC 8260 §2: I-DATA).
+        interleaving: bool = false,
+        /// Largest IP packet of the paths as first assumed; lowered by Packet Too Big for messages not
+        /// yet sent (RFC 9260 §7.3).
+        mtu: Size = Size::from_bytes(1500),
+        /// Initial congestion window in bytes of DATA chunks; absent: min(4 · PMDCS, max(2 · PMDCS,
+        /// 4404 B)), over IPv6 4344 B, where PMDCS is the largest DATA chunk that fits (RFC 9260 §7.2.1).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_window: Option<Size> = None,
+        /// Initial slow-start threshold in bytes; absent: unbounded (RFC 9260 §7.2.1 lets it be high).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_ssthresh: Option<Size> = None,
+        /// Packets of new data sent at one opportunity at most: when a SACK or timeout comes, or messages are
+        /// handed over at one instant (RFC 9260 §6.1 D, §16: Max.Burst, 4).
+        max_burst: u32 = 4,
+        /// Receive buffer, which bounds the window offered: a_rwnd (RFC 9260 §3.3.2).
+        receive_buffer: Size = Size::from_bytes(4_000_000),
+        /// Send buffer: bytes of messages the endpoint holds, sent and unacknowledged ones included.
+        send_buffer: Size = Size::from_bytes(4_000_000),
+        /// Longest wait of a SACK (RFC 9260 §6.2: 200 ms, at most 500 ms).
+        sack_delay: Duration = Duration::from_millis(200),
+        /// Packets with data for each SACK at least (RFC 9260 §6.2: 2); 1 acknowledges each at once.
+        sack_frequency: u32 = 2,
+        /// Messages that wait together leave together, as many as fit a packet (RFC 9260 §6.10).
+        bundling: bool = true,
+        /// Hold back what does not fill a packet while data is unacknowledged (Nagle, RFC 9260 §6.1).
+        nagle: bool = false,
+        /// Hold back all new data while any is unacknowledged, until a SACK comes in: then all that waits
+        /// leaves, full packets or not; SACKs leave without data. So does ns-2.35, which bundles what has
+        /// waited for a round trip. (Its associations are silent for ever once a SACK finds nothing
+        /// waiting; here a message that finds nothing in flight leaves at once.)
+        ack_clocked: bool = false,
+        /// Retransmission timeout before the first measurement (RFC 9260 §16: RTO.Initial, 1 s).
+        rto_initial: Duration = Duration::from_secs(1),
+        /// Its lower bound (RFC 9260 §16: RTO.Min, 1 s).
+        rto_min: Duration = Duration::from_secs(1),
+        /// Its upper bound (RFC 9260 §16: RTO.Max, 60 s).
+        rto_max: Duration = Duration::from_secs(60),
+        /// Timeouts in a row, on whichever path, before the association is given up (RFC 9260 §16:
+        /// Association.Max.Retrans, 10).
+        association_max_retrans: u32 = 10,
+        /// Timeouts in a row before a path is given up (RFC 9260 §16: Path.Max.Retrans, 5).
+        path_max_retrans: u32 = 5,
+        /// Retransmissions of INIT and of COOKIE ECHO (RFC 9260 §16: Max.Init.Retransmits, 8).
+        max_init_retransmits: u32 = 8,
+        /// Timeouts in a row that a path survives without being potentially failed (RFC 7829 §3: PFMR,
+        /// 0 recommended); absent: there is no such state.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        potentially_failed: Option<u32> = None,
+        /// Time between HEARTBEATs on an idle path, its timeout apart (RFC 9260 §16: HB.interval, 30 s);
+        /// 0 s: none are sent once the path is confirmed, potentially failed or not (RFC 7829 §3.2).
+        heartbeat_interval: Duration = Duration::from_secs(30),
+        /// Life of a State Cookie (RFC 9260 §16: Valid.Cookie.Life, 60 s).
+        cookie_life: Duration = Duration::from_secs(60),
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::octets::{number, u32_at};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -97,8 +98,8 @@ impl Cookies {
         }
         let (sealed, seal) = cookie.split_at(cookie.len() - SEAL);
         self.mac(sealed).verify_truncated_left(seal).ok()?;
-        let long = |at: usize| sealed[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
-        let word = |at: usize| sealed[at..at + 4].iter().fold(0, |n, b| n << 8 | u32::from(*b));
+        let long = |at: usize| number(&sealed[at..at + 8]);
+        let word = |at: usize| u32_at(sealed, at);
         let memory = Memory {
             my_tag: word(16),
             peer_tag: word(20),

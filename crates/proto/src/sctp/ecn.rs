@@ -61,7 +61,7 @@ impl Sctp {
         let Some((tsn, path)) = self.tx.sent_on(lowest) else { return };
         if self.ecn.reduced.is_none_or(|reduced| tsn > reduced) {
             // As for a fast retransmit (RFC 9260 §7.2.3); in recovery that has been done.
-            if !self.tx.is_recovering() {
+            if self.tx.exit.is_none() {
                 let path = &mut self.paths[path];
                 path.control.on_congestion(now, &Congestion::Loss { flight: path.flight });
             }
@@ -75,7 +75,7 @@ impl Sctp {
 impl Sender {
     /// A TSN of ours and its path; if acknowledged since, the path for new data.
     fn sent_on(&self, tsn: u32) -> Option<(Seq, usize)> {
-        let tsn = self.cumulative().near(tsn);
+        let tsn = self.cumulative.near(tsn);
         (tsn <= self.highest()).then(|| (tsn, self.path_of(tsn).unwrap_or(0)))
     }
 }

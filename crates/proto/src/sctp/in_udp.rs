@@ -24,8 +24,7 @@ pub fn emit(
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
     let start = out.len();
-    let mut inner = Ok(());
-    let datagram = udp::emit(outer, |out| inner = wire::emit(packet, ends, out), out).and(inner);
+    let datagram = udp::emit(outer, |out| wire::emit(packet, ends, out), out);
     if datagram.is_err() {
         out.truncate(start);
     }

@@ -8,8 +8,9 @@ use super::path::Reachable;
 use super::{Sctp, State};
 use crate::endpoint::PathNews;
 use crate::gauge::RxError;
+use crate::octets::number;
 use crate::packet::PathId;
-use crate::time::Instant;
+use crate::time::{Instant, due};
 
 /// Bytes of the value of a HEARTBEAT of this end: a Heartbeat Info parameter with the path, a nonce
 /// and the time.
@@ -18,11 +19,11 @@ const INFO: usize = 4 + 1 + 8 + 8;
 impl Sctp {
     /// T3-rtx of a path expired (§6.3.3).
     pub(super) fn on_t3(&mut self, now: Instant, path: usize) {
-        let recovering = self.tx.is_recovering();
+        let recovering = self.tx.exit.is_some();
         if !self.tx.on_timeout(path, &mut self.paths) {
             return;
         }
-        self.paths[path].on_timeout(now, recovering, self.tx.is_probing());
+        self.paths[path].on_timeout(now, recovering, self.tx.probing);
         // §8.1: an unconfirmed address says nothing about the peer.
         if self.paths[path].reachable != Reachable::Unconfirmed {
             self.errors += 1;
@@ -35,7 +36,7 @@ impl Sctp {
         let was = self.paths[path].reachable;
         self.paths[path].on_error(&self.config);
         if self.errors > self.config.association_max_retrans {
-            return self.give_up(now);
+            return self.give_up();
         }
         if self.paths[path].reachable != was
             && self.paths[path].reachable == Reachable::PotentiallyFailed
@@ -80,7 +81,7 @@ impl Sctp {
         if self.state <= State::CookieEchoed {
             return;
         }
-        if super::due(&mut self.paths[path].asked, now) {
+        if due(&mut self.paths[path].asked, now) {
             // §8.3: unanswered for one timeout. §8.1: it counts for the peer only on the data path.
             self.paths[path].rtt.back_off();
             if path == super::data_path(&self.paths)
@@ -95,7 +96,7 @@ impl Sctp {
             self.state,
             State::Established | State::ShutdownPending | State::ShutdownReceived
         );
-        if super::due(&mut self.paths[path].heartbeat_at, now) && asks {
+        if due(&mut self.paths[path].heartbeat_at, now) && asks {
             let idle = now.saturating_since(self.paths[path].used);
             let sound = self.paths[path].reachable == Reachable::Active;
             if !sound || idle >= self.config.heartbeat_interval {
@@ -123,8 +124,7 @@ impl Sctp {
         if value.len() != INFO {
             return Err(RxError::BadAck);
         }
-        let long = |at: usize| value[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
-        let (nonce, asked_at) = (long(5), Instant::from_nanos(long(13)));
+        let (nonce, asked_at) = (number(&value[5..13]), Instant::from_nanos(number(&value[13..])));
         let path = self.paths.get_mut(usize::from(value[4])).ok_or(RxError::BadAck)?;
         if nonce != path.nonce || nonce == 0 {
             return Err(RxError::BadAck);

@@ -45,10 +45,10 @@ use std::net::IpAddr;
 use crate::congestion::CongestionControl;
 use crate::endpoint::{Arrival, Endpoint, Input, Listener, Output, PendingEvents, Transmit};
 use crate::frame::Frame;
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
+use crate::gauge::{EndpointProbe, Gauge, RxError, Topic};
 use crate::packet::{Damage, IpVersion, PacketBox, PathId, Quoted};
 use crate::rng::Rng;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant, due, earlier};
 
 use cookie::Cookies;
 use ecn::Ecn;
@@ -84,8 +84,6 @@ pub enum State {
 pub const KEPT_BYTES: u32 = 12 + 20 + 3;
 /// Maximum chunk capacity of a packet whose memory is reused.
 const SPARE_CHUNKS: usize = 8;
-/// Smallest path MTU accepted, by IP version (RFC 791, RFC 8200 §5).
-const MIN_MTU: [u32; 2] = [68, 1280];
 
 /// Deadlines of the association; paths have their own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -344,12 +342,6 @@ impl Sctp {
         true
     }
 
-    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.observes(Topic::Event) {
-            probe.note(now, EndpointNote::RxError(what));
-        }
-    }
-
     /// True while the application may hand over messages.
     fn may_send(&self) -> bool {
         self.state == State::Established && !self.close_wanted
@@ -364,7 +356,7 @@ impl Sctp {
     ) {
         if damage == Damage::Payload {
             // RFC 9260 §6.8
-            return self.rx_error(now, probe, RxError::Checksum);
+            return probe.rx_error(now, RxError::Checksum);
         }
         self.on_sctp(now, path, ecn == crate::packet::Ecn::Ce, packet, probe);
         if self.spare.is_empty() && packet.chunks.capacity() <= SPARE_CHUNKS {
@@ -384,11 +376,10 @@ impl Sctp {
         let ours = quoted.word(wire::PROTOCOL) == Some(self.peer_tag);
         let index = usize::from(path.0);
         if !ours || self.tx.is_idle() || index >= self.paths.len() {
-            return self.rx_error(now, probe, RxError::OutOfWindow);
+            return probe.rx_error(now, RxError::OutOfWindow);
         }
-        let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
         if mtu < self.paths[index].mtu {
-            self.paths[index].shrink(mtu.max(least));
+            self.paths[index].shrink(mtu.max(self.version.least_mtu()));
         }
     }
 
@@ -407,7 +398,7 @@ impl Sctp {
     fn on_timeout(&mut self, now: Instant) {
         if due(&mut self.timers.guard, now) {
             // §9.2: T5-shutdown-guard
-            return self.give_up(now);
+            return self.give_up();
         }
         if due(&mut self.timers.repeat, now) {
             self.repeat(now);
@@ -475,7 +466,7 @@ impl Sctp {
         let was = std::mem::replace(&mut self.told, is);
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.note(now, EndpointNote::Gauge { gauge, value });
+                probe.gauge(now, gauge, value);
             }
         };
         note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));
@@ -489,15 +480,6 @@ impl Sctp {
 /// A Verification Tag is not zero (§5.3.1).
 fn fresh_tag(rng: &mut Rng) -> u32 {
     (rng.bits() as u32).max(1)
-}
-
-/// Clears a deadline if it has passed; `true` if so.
-fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
-    let due = deadline.is_some_and(|at| at <= now);
-    if due {
-        *deadline = None;
-    }
-    due
 }
 
 /// The path for new data: the primary path if active, else the first active one (RFC 9260 §6.4;

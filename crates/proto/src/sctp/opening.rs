@@ -132,20 +132,8 @@ impl Sctp {
             State::CookieWait | State::CookieEchoed => (self.my_tag, self.my_tsn),
             _ => (fresh_tag(&mut self.rng), self.rng.bits() as u32),
         };
-        let memory = Memory {
-            my_tag,
-            peer_tag: init.tag,
-            my_tsn,
-            peer_tsn: init.tsn,
-            a_rwnd: init.a_rwnd,
-            // §5.1.1: the peer's maximum.
-            outbound: self.config.streams.min(init.inbound),
-            inbound: self.config.streams.min(init.outbound),
-            forward_tsn: said.forward_tsn,
-            interleaving: said.interleaving && self.config.interleaving,
-            ecn: said.ecn && self.config.ecn,
-            ties: (self.state > State::CookieEchoed).then(|| self.ties()),
-        };
+        let ties = (self.state > State::CookieEchoed).then(|| self.ties());
+        let memory = Memory { ties, ..self.memory(init, &said, my_tag, my_tsn) };
         let mut answer = self.init(my_tag, my_tsn, memory.outbound);
         let life = self.config.cookie_life + said.longer.min(self.config.cookie_life);
         answer.parameters.retain(|one| !matches!(one, Parameter::CookiePreservative(_)));
@@ -174,6 +162,26 @@ impl Sctp {
         Ok(())
     }
 
+    /// What both ends of an association say: the peer in its INIT or INIT ACK.
+    fn memory(&self, init: &Init, said: &Said, my_tag: u32, my_tsn: u32) -> Memory {
+        Memory {
+            my_tag,
+            peer_tag: init.tag,
+            my_tsn,
+            peer_tsn: init.tsn,
+            a_rwnd: init.a_rwnd,
+            // §5.1.1: the peer's maximum.
+            outbound: self.config.streams.min(init.inbound),
+            // §3.3.3: the OS of an INIT ACK must not exceed the MIS of the INIT; excess streams are not
+            // accepted (§6.5).
+            inbound: self.config.streams.min(init.outbound),
+            forward_tsn: said.forward_tsn,
+            interleaving: said.interleaving && self.config.interleaving,
+            ecn: said.ecn && self.config.ecn,
+            ties: None,
+        }
+    }
+
     /// §5.1 C; discarded outside COOKIE-WAIT (§5.2.3).
     pub(super) fn on_init_ack(&mut self, now: Instant, init: &Init) -> Result<(), RxError> {
         if self.state != State::CookieWait {
@@ -197,7 +205,7 @@ impl Sctp {
             return Err(RxError::Malformed);
         }
         let said = Said::read(init);
-        let Some(cookie) = said.cookie else {
+        let Some(cookie) = said.cookie.clone() else {
             // §3.3.3: the State Cookie must be there.
             let missing = vec![0, 0, 0, 1, 0, 7];
             let causes = vec![Cause::new(Cause::MISSING_PARAMETER, missing)];
@@ -205,22 +213,7 @@ impl Sctp {
             self.end(Event::Reset);
             return Err(RxError::Malformed);
         };
-        let memory = Memory {
-            my_tag: self.my_tag,
-            peer_tag: init.tag,
-            my_tsn: self.my_tsn,
-            peer_tsn: init.tsn,
-            a_rwnd: init.a_rwnd,
-            outbound: self.config.streams.min(init.inbound),
-            // §3.3.3: the OS of an INIT ACK must not exceed the MIS of the INIT; excess streams are not
-            // accepted (§6.5).
-            inbound: self.config.streams.min(init.outbound),
-            forward_tsn: said.forward_tsn,
-            interleaving: said.interleaving && self.config.interleaving,
-            ecn: said.ecn && self.config.ecn,
-            ties: None,
-        };
-        self.adopt(&memory);
+        self.adopt(&self.memory(init, &said, self.my_tag, self.my_tsn));
         self.cookie = cookie;
         self.state = State::CookieEchoed;
         self.timers.repeats = 0;
@@ -398,7 +391,7 @@ impl Sctp {
         self.state = State::CookieWait;
         self.timers.repeats += 1;
         if self.timers.repeats > self.config.max_init_retransmits {
-            return self.give_up(now);
+            return self.give_up();
         }
         self.send_init(now);
     }
@@ -413,7 +406,7 @@ impl Sctp {
             self.config.association_max_retrans
         };
         if self.timers.repeats > most {
-            return self.give_up(now);
+            return self.give_up();
         }
         let path = if opening { super::data_path(&self.paths) } else { self.timers.path };
         self.paths[path].rtt.back_off();

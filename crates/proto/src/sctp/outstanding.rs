@@ -2,7 +2,7 @@
 //! peer's free window (RFC 9260 §6.1, §6.2.1).
 
 use super::path::Path;
-use super::queue::{Facts, Sent, Status};
+use super::queue::{Sent, Status};
 
 /// Totals over sent chunks.
 #[derive(Debug, Default)]
@@ -22,12 +22,12 @@ pub(super) struct Outstanding {
 impl Outstanding {
     /// Removes a chunk from those in flight or to retransmit.
     #[inline]
-    pub(super) fn take_off(&mut self, sent: Facts, paths: &mut [Path]) {
+    pub(super) fn take_off(&mut self, sent: &Sent, paths: &mut [Path]) {
         match sent.status {
             Status::Flying => {
-                self.flying -= sent.user_bytes;
+                self.flying -= sent.user_bytes();
                 let path = &mut paths[sent.path];
-                path.flight = path.flight.saturating_sub(sent.wire_bytes);
+                path.flight = path.flight.saturating_sub(sent.wire_bytes());
             }
             Status::Marked => self.marked -= 1,
             Status::Acked | Status::Abandoned => {}

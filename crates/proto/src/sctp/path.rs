@@ -10,7 +10,7 @@ use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
 /// The clock's tick: the shortest round trip measured.
-const TICK: Duration = Duration::from_millis(1);
+pub(super) const TICK: Duration = Duration::from_millis(1);
 
 /// Whether a path can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,8 +172,8 @@ impl Path {
         (self.t3, self.timed, self.timed_out) = (None, None, true);
     }
 
-    /// Counts a timeout; true if the path has just failed.
-    pub(super) fn on_error(&mut self, config: &Config) -> bool {
+    /// Counts a timeout.
+    pub(super) fn on_error(&mut self, config: &Config) {
         self.errors += 1;
         let was = self.reachable;
         // §8.2
@@ -187,7 +187,6 @@ impl Path {
             // RFC 7829 §3.2
             self.reachable = Reachable::PotentiallyFailed;
         }
-        was != Reachable::Inactive && self.reachable == Reachable::Inactive
     }
 
     /// The peer answered on it (§8.2; RFC 7829 §3.2 steps 5 and 6).

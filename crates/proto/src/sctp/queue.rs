@@ -59,15 +59,6 @@ struct Message {
     begun: Option<Number>,
 }
 
-/// A new chunk, without its TSN.
-#[derive(Debug)]
-pub(super) struct Cut {
-    pub(super) data: Data,
-    /// Its message.
-    pub(super) id: u64,
-    pub(super) policy: Policy,
-}
-
 /// Pending messages.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -153,8 +144,8 @@ impl Queue {
         Some((header + message.rest.wire_bytes()).next_multiple_of(4).min(longest))
     }
 
-    /// Takes the next chunk, of at most `longest` bytes.
-    pub(super) fn cut(&mut self, longest: usize) -> Option<Cut> {
+    /// Takes the next chunk, of at most `longest` bytes, with this TSN and for this path.
+    pub(super) fn cut(&mut self, longest: usize, tsn: Seq, path: usize) -> Option<Sent> {
         let at = self.pick()?;
         let header = if self.interleaving { 20 } else { 16 };
         let most = longest.saturating_sub(header).max(1);
@@ -195,13 +186,13 @@ impl Queue {
             unordered,
             beginning,
             ending,
-            tsn: 0,
+            tsn: tsn.wire(),
             stream,
             number,
             ppid,
             payload: part,
         };
-        Some(Cut { data, id, policy })
+        Some(Sent::new(data, tsn, id, policy, path))
     }
 
     /// Whether a message has expired: checked for every packet, with megabytes pending.
@@ -281,8 +272,7 @@ impl Queue {
 
     /// RFC 7496 §3.2: makes room for a message of this priority by dropping pending ones of less
     /// importance, the least important and youngest first, until `wanted` bytes are free.
-    pub(super) fn displace(&mut self, priority: u32, mut wanted: usize) -> usize {
-        let mut freed = 0;
+    pub(super) fn displace(&mut self, priority: u32, mut wanted: usize) {
         while wanted > 0 {
             let lesser = self
                 .streams
@@ -292,10 +282,8 @@ impl Queue {
                 .max_by_key(|m| (m.policy.priority, m.id));
             let Some((id, bytes)) = lesser.map(|m| (m.id, m.rest.wire_bytes())) else { break };
             self.forget(id);
-            freed += bytes;
             wanted = wanted.saturating_sub(bytes);
         }
-        freed
     }
 }
 
@@ -396,18 +384,6 @@ pub(super) enum Status {
     Abandoned,
 }
 
-/// Values of a chunk for totals.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
-    pub(super) tsn: Seq,
-    pub(super) status: Status,
-    pub(super) path: usize,
-    pub(super) transmissions: u32,
-    pub(super) moved: bool,
-    pub(super) wire_bytes: u64,
-    pub(super) user_bytes: u64,
-}
-
 impl Sent {
     /// A chunk that is first sent on a path.
     pub(super) fn new(data: Data, tsn: Seq, id: u64, policy: Policy, path: usize) -> Self {
@@ -424,11 +400,6 @@ impl Sent {
             elsewhere: false,
             moved: false,
         }
-    }
-    pub(super) fn facts(&self) -> Facts {
-        let Self { tsn, status, path, transmissions, moved, .. } = *self;
-        let (wire_bytes, user_bytes) = (self.wire_bytes(), self.user_bytes());
-        Facts { tsn, status, path, transmissions, moved, wire_bytes, user_bytes }
     }
     /// Bytes in a packet, which windows count.
     pub(super) fn wire_bytes(&self) -> u64 {

@@ -17,7 +17,7 @@ const MAX_PIECES: usize = REACH as usize;
 const DUPLICATES: usize = 32;
 
 /// The receiving half.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// All TSNs up to here arrived.
     cumulative: Seq,
@@ -36,28 +36,10 @@ pub(super) struct Receiver {
     pub(super) path: PathId,
 }
 
-/// Result for a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    New,
-    Again,
-    /// No room, or too far ahead.
-    Refused,
-}
-
 impl Receiver {
     pub(super) fn new(initial: u32, buffer_bytes: usize) -> Self {
-        Self {
-            cumulative: Seq::first(initial).back(1),
-            above: VecDeque::new(),
-            duplicates: Vec::new(),
-            reassembly: Reassembly::default(),
-            buffer_bytes,
-            unacked: None,
-            due: false,
-            delayed: None,
-            path: PathId(0),
-        }
+        let cumulative = Seq::first(initial).back(1);
+        Self { cumulative, buffer_bytes, ..Self::default() }
     }
 
     /// Bytes of memory held.
@@ -71,7 +53,8 @@ impl Receiver {
         self.cumulative
     }
 
-    pub(super) fn on_data(&mut self, now: Instant, data: Data) -> Result<Taken, Violation> {
+    /// False if there is no room for the chunk, or it is too far ahead.
+    pub(super) fn on_data(&mut self, now: Instant, data: Data) -> Result<bool, Violation> {
         let tsn = self.cumulative.near(data.tsn);
         if self.has(tsn) {
             // §6.2: duplicates are reported, and at once.
@@ -79,7 +62,7 @@ impl Receiver {
                 self.duplicates.push(data.tsn);
             }
             self.due = true;
-            return Ok(Taken::Again);
+            return Ok(true);
         }
         let bytes = data.payload.wire_bytes();
         let held = self.reassembly.held();
@@ -97,14 +80,14 @@ impl Receiver {
         }
         if tsn.since(self.cumulative) > REACH || (held.bytes + bytes > room && !next) {
             self.due = true;
-            return Ok(Taken::Refused);
+            return Ok(false);
         }
         self.due |= data.immediate;
         self.note(tsn);
         // §6.7: a gap and its filling are reported at once.
         self.due |= !self.above.is_empty() || !newest;
         self.reassembly.add(now, tsn, data)?;
-        Ok(Taken::New)
+        Ok(true)
     }
 
     /// A chunk of a stream that does not exist is acknowledged and dropped (§6.5).

@@ -8,7 +8,7 @@ use super::config::Config;
 use super::outstanding::{Outstanding, bit};
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{Path, PathAckOutcome, Reachable};
-use super::queue::{Facts, Policy, Queue, Sending, Sent, Status};
+use super::queue::{Policy, Queue, Sending, Sent, Status};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::frame::Frame;
 use crate::gauge::RxError;
@@ -33,22 +33,22 @@ struct Repeated {
 }
 
 /// The sending half.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sender {
     pub(super) queue: Queue,
     /// Sent and not acknowledged cumulatively: consecutive TSNs.
     sent: VecDeque<Sent>,
     /// The peer has all up to here.
-    cumulative: Seq,
+    pub(super) cumulative: Seq,
     /// The next TSN.
     next: Seq,
     outstanding: Outstanding,
     /// In fast recovery until this is acknowledged (§7.2.4).
-    exit: Option<Seq>,
+    pub(super) exit: Option<Seq>,
     /// The last opportunity to send (§6.1 D).
     opportunity: Option<Instant>,
-    /// The last SACK left no window for the earliest chunk (§6.1 A).
-    probing: bool,
+    /// The last SACK left no window for the earliest chunk, which probes it (§6.1 A).
+    pub(super) probing: bool,
     /// Chunks sent more than once and acknowledged, the latest: a SACK may report their duplicates.
     repeated: VecDeque<Repeated>,
     /// Bytes of user data in `sent`, without those given up.
@@ -70,23 +70,7 @@ impl Sender {
         let next = Seq::first(initial);
         let queue = Queue::new(config.scheduler);
         let cumulative = next.back(1);
-        Self {
-            queue,
-            sent: VecDeque::new(),
-            cumulative,
-            next,
-            outstanding: Outstanding::default(),
-            exit: None,
-            opportunity: None,
-            probing: false,
-            repeated: VecDeque::new(),
-            held: 0,
-            clocked: true,
-            forwards: false,
-            advanced: cumulative,
-            forward_due: false,
-            forwarded: Instant::ZERO,
-        }
+        Self { queue, cumulative, next, clocked: true, advanced: cumulative, ..Self::default() }
     }
 
     /// Applies the peer's values from association setup.
@@ -111,10 +95,6 @@ impl Sender {
     pub(super) fn is_done(&self) -> bool {
         self.queue.is_empty() && self.sent.is_empty()
     }
-    /// The peer has all up to here.
-    pub(super) fn cumulative(&self) -> Seq {
-        self.cumulative
-    }
     /// The last TSN used.
     pub(super) fn highest(&self) -> Seq {
         self.next.back(1)
@@ -130,32 +110,11 @@ impl Sender {
         self.sent.is_empty()
     }
 
-    /// §6.2.1. `true` if it shows that the peer is alive: it acknowledges something new (§8.1), or has no
-    /// room for the data in flight (§6.1 A).
-    pub(super) fn on_sack(
-        &mut self,
-        now: Instant,
-        sack: &Sack,
-        paths: &mut [Path],
-        config: &Config,
-    ) -> Result<bool, RxError> {
-        self.acknowledged(now, sack.cumulative, Some(sack), paths, config)
-    }
-
-    /// The Cumulative TSN Ack of a SHUTDOWN (§9.2). Gaps and the peer's window stay as in the last
-    /// SACK.
-    pub(super) fn on_cumulative(
-        &mut self,
-        now: Instant,
-        cumulative: u32,
-        paths: &mut [Path],
-        config: &Config,
-    ) -> Result<bool, RxError> {
-        self.acknowledged(now, cumulative, None, paths, config)
-    }
-
+    /// §6.2.1, or with no SACK the Cumulative TSN Ack of a SHUTDOWN (§9.2): gaps and the peer's window stay as
+    /// in the last SACK. `true` if it shows that the peer is alive: it acknowledges something new (§8.1), or
+    /// has no room for the data in flight (§6.1 A).
     #[inline]
-    fn acknowledged(
+    pub(super) fn on_cumulative(
         &mut self,
         now: Instant,
         cumulative: u32,
@@ -232,9 +191,8 @@ impl Sender {
                 Status::Flying | Status::Marked => {
                     // §6.3.2 R3
                     paths[sent.path].news.earliest = true;
-                    let facts = sent.facts();
-                    self.outstanding.take_off(facts, paths);
-                    on_acked(now, facts, &mut paths[sent.path]);
+                    self.outstanding.take_off(&sent, paths);
+                    on_acked(now, &sent, &mut paths[sent.path]);
                     highest = Some(sent.tsn);
                 }
             }
@@ -262,13 +220,12 @@ impl Sender {
                 if !matches!(sent.status, Status::Flying | Status::Marked) {
                     continue;
                 }
-                let facts = sent.facts();
-                outstanding.take_off(facts, paths);
+                outstanding.take_off(sent, paths);
                 // §6.3.2 R3
-                let path = &mut paths[facts.path];
-                path.news.earliest |= earlier & bit(facts.path) == 0;
-                on_acked(now, facts, path);
-                highest = Some(facts.tsn);
+                let path = &mut paths[sent.path];
+                path.news.earliest |= earlier & bit(sent.path) == 0;
+                on_acked(now, sent, path);
+                highest = Some(sent.tsn);
                 sent.status = Status::Acked;
                 outstanding.gapped += 1;
             }
@@ -352,16 +309,6 @@ impl Sender {
         self.clocked = false;
     }
 
-    /// Whether what is in flight probes a window of zero.
-    pub(super) fn is_probing(&self) -> bool {
-        self.probing
-    }
-
-    /// Whether the association is in fast recovery.
-    pub(super) fn is_recovering(&self) -> bool {
-        self.exit.is_some()
-    }
-
     /// A chunk that was sent more than once is acknowledged.
     fn remember(&mut self, sent: &Sent) {
         if self.repeated.len() >= REPEATED {
@@ -414,9 +361,8 @@ impl Sender {
                 // A3: all parts at the same time.
                 self.outstanding.gapped -= 1;
             }
-            let facts = sent.facts();
-            self.outstanding.take_off(facts, paths);
-            self.held -= facts.user_bytes as usize;
+            self.outstanding.take_off(sent, paths);
+            self.held -= sent.user_bytes() as usize;
             sent.status = Status::Abandoned;
             self.outstanding.abandoned += 1;
         }
@@ -668,11 +614,9 @@ impl Sender {
         paths: &mut [Path],
         longest: usize,
     ) -> Option<Chunk> {
-        let cut = self.queue.cut(longest)?;
         let (tsn, path) = (self.next, &mut paths[index]);
+        let sent = self.queue.cut(longest, tsn, index)?;
         self.next += 1;
-        let data = Data { tsn: tsn.wire(), ..cut.data };
-        let sent = Sent::new(data, tsn, cut.id, cut.policy, index);
         let bytes = sent.user_bytes();
         self.held += bytes as usize;
         self.outstanding.flying += bytes;
@@ -713,8 +657,8 @@ fn target(sent: &Sent, paths: &[Path]) -> usize {
     if sent.elsewhere { super::other_path(paths, sent.path) } else { super::data_path(paths) }
 }
 
-fn on_acked(now: Instant, sent: Facts, path: &mut Path) {
-    path.news.acked += sent.wire_bytes;
+fn on_acked(now: Instant, sent: &Sent, path: &mut Path) {
+    path.news.acked += sent.wire_bytes();
     // §8.2: the error counter of the path it was last sent on. RFC 7829 §3.2 rule 9: for a chunk
     // sent on several paths it is unknown which one answered, unless the last was active anyway.
     if !sent.moved || path.reachable == Reachable::Active {

@@ -105,7 +105,7 @@ impl Tcp {
             return true;
         }
         let Some((tsval, _)) = segment.timestamps else {
-            self.rx_error(now, probe, RxError::Unexpected);
+            probe.rx_error(now, RxError::Unexpected);
             if segment.flags.contains(Flags::SYN) {
                 // RFC 5961 §4.2: a peer that opens again need not know what was negotiated.
                 self.challenge(now);
@@ -114,7 +114,7 @@ impl Tcp {
         };
         let old = self.rx.is_old(now, tsval);
         if old {
-            self.rx_error(now, probe, RxError::OldTimestamp);
+            probe.rx_error(now, RxError::OldTimestamp);
             self.acknowledge_stray(now, segment);
         }
         !old
@@ -134,7 +134,7 @@ impl Tcp {
         }
         // Data received before is a retransmission, not an rx_error.
         if seq < self.rx.irs || seq + length(segment) > self.rx.nxt {
-            self.rx_error(now, probe, RxError::OutOfWindow);
+            probe.rx_error(now, RxError::OutOfWindow);
         } else {
             self.rx.note_duplicate(seq, length(segment));
             // RFC 7323 §5.3 R3 before R2, a choice: if an acknowledgement was lost, the answer to the
@@ -222,7 +222,7 @@ impl Tcp {
         let ack = self.tx.una.near(segment.ack);
         if self.state == State::SynReceived {
             if ack <= self.tx.una || ack > self.tx.max {
-                self.rx_error(now, probe, RxError::BadAck);
+                probe.rx_error(now, RxError::BadAck);
                 self.refuse(segment);
                 return false;
             }
@@ -230,7 +230,7 @@ impl Tcp {
         }
         // RFC 5961 §5.2: neither beyond what was sent nor older than the largest window.
         if ack > self.tx.max || ack < self.tx.una.back(self.tx.largest_window) {
-            self.rx_error(now, probe, RxError::BadAck);
+            probe.rx_error(now, RxError::BadAck);
             self.challenge(now);
             return false;
         }
@@ -322,7 +322,7 @@ impl Tcp {
                 }
             }
             Took::InOrder | Took::FilledGap | Took::OutOfOrder => self.rx.ack_now = true,
-            Took::Refused => self.rx_error(now, probe, RxError::Malformed),
+            Took::Refused => probe.rx_error(now, RxError::Malformed),
         }
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Tcp;
+use super::{TICK, Tcp};
 pub use crate::congestion::{Controller, LossRecovery};
 use crate::packet::IpVersion;
 use crate::rfc4571;
@@ -18,8 +18,6 @@ const MIN_MSS: u64 = 64;
 const MAX_WINDOW: u64 = 1 << 30;
 /// Linux keeps these counts in 8 bits (`tcp_retries2`, `tcp_synack_retries`).
 const MAX_RETRANSMISSIONS: u32 = 255;
-/// Granularity of the endpoint's clock, G in RFC 6298 §2: the shortest measurable round trip.
-const TICK: Duration = Duration::from_millis(1);
 
 /// How the congestion window grows and shrinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

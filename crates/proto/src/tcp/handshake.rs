@@ -7,10 +7,9 @@ use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::report::Report;
 use super::selective::Selective;
-use super::timers::Timers;
 use super::{
     Config, Flags, LossRecovery, Negotiated, Reset, ResetTimestamp, Segment, State, TICK, Tcp,
-    WindowRule,
+    Timers, WindowRule,
 };
 use crate::congestion::{Build, Machine, Start};
 use crate::endpoint::Event;
@@ -137,7 +136,7 @@ impl Tcp {
             return self.refuse(segment);
         }
         if !segment.flags.contains(Flags::SYN) {
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         self.begin(now);
         self.agree(now, segment);
@@ -153,7 +152,7 @@ impl Tcp {
     ) {
         let (flags, ack) = (segment.flags, self.tx.iss.near(segment.ack));
         if flags.contains(Flags::ACK) && (ack <= self.tx.iss || ack > self.tx.max) {
-            self.rx_error(now, probe, RxError::BadAck);
+            probe.rx_error(now, RxError::BadAck);
             return self.refuse(segment);
         }
         if flags.contains(Flags::RST) {
@@ -163,7 +162,7 @@ impl Tcp {
             return;
         }
         if !flags.contains(Flags::SYN) {
-            return self.rx_error(now, probe, RxError::Unexpected);
+            return probe.rx_error(now, RxError::Unexpected);
         }
         self.agree(now, segment);
         if flags.contains(Flags::ACK) {

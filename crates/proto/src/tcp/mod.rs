@@ -6,8 +6,8 @@
 //! `receive`, `reassembly` and `report` take data in and report it, `send` and `outgoing` send it,
 //! `recovery` handles acknowledgements, losses and timeouts, `selective` with its `scoreboard` and
 //! `prr` does so where SACK was negotiated, `f_rto` detects spurious timeouts, `delivery` measures
-//! delivery rates, `pacing` spreads segments, `timers` holds the deadlines. The rules of the
-//! congestion window are in [`crate::congestion`].
+//! delivery rates, `pacing` spreads segments. The rules of the congestion window are in
+//! [`crate::congestion`].
 //!
 //! Numbers are 64-bit [`Seq`], so that no comparison is modulo 2³². After a timeout SND.NXT falls
 //! back to SND.UNA and what follows is sent again (go back N); `max` is the highest number ever
@@ -34,7 +34,6 @@ mod selective;
 #[cfg(test)]
 mod selective_tests;
 mod send;
-mod timers;
 pub mod wire;
 
 pub use config::{Config, Controller, LossRecovery, WindowRule};
@@ -50,7 +49,7 @@ use crate::packet::{Damage, Ecn, IpVersion, PathId};
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
-use crate::time::{Duration, Instant, earlier};
+use crate::time::{Duration, Instant, due, earlier};
 use crate::units::{Rate, Size};
 
 use ecn::Echoes;
@@ -59,7 +58,6 @@ use receive::Receiver;
 use recovery::Recovery;
 use selective::Selective;
 use send::Sender;
-use timers::Timers;
 
 /// States of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,6 +110,29 @@ struct Negotiated {
     scaling: bool,
     sack: bool,
     ecn: bool,
+}
+
+/// A connection's deadlines; the driver learns the earliest when the endpoint is idle.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timers {
+    /// Retransmission (RFC 6298 §5).
+    rto: Option<Instant>,
+    /// Zero-window probe, or the override of silly-window avoidance (RFC 9293 §3.8.6.1, §3.8.6.2).
+    persist: Option<Instant>,
+    /// Delayed acknowledgement (RFC 5681 §4.2).
+    ack: Option<Instant>,
+    /// End of TIME-WAIT (RFC 9293 §3.6.1).
+    time_wait: Option<Instant>,
+    /// The current interval between probes.
+    persist_wait: Duration,
+}
+
+impl Timers {
+    /// The earliest deadline.
+    #[inline]
+    fn next(&self) -> Option<Instant> {
+        earlier(earlier(self.rto, self.persist), earlier(self.ack, self.time_wait))
+    }
 }
 
 /// The gauges as last reported.
@@ -285,12 +306,6 @@ impl Tcp {
         self.clock_offset.wrapping_add((now.as_nanos() / TICK.as_nanos()) as u32)
     }
 
-    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.observes(Topic::Event) {
-            probe.note(now, EndpointNote::RxError(what));
-        }
-    }
-
     /// Reports the gauges that changed; usually few or none.
     #[inline(always)]
     fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
@@ -395,7 +410,7 @@ impl Tcp {
     ) {
         if arrival.damage == Damage::Payload {
             // RFC 9293 §3.1: the checksum covers the payload.
-            self.rx_error(now, probe, RxError::Checksum);
+            probe.rx_error(now, RxError::Checksum);
         } else {
             self.on_segment(now, segment, arrival.ecn, probe);
         }
@@ -415,14 +430,14 @@ impl Tcp {
 
     /// RFC 9293 §3.10.8
     fn on_timeout(&mut self, now: Instant) {
-        if Timers::due(&mut self.timers.time_wait, now) {
+        if due(&mut self.timers.time_wait, now) {
             self.state = State::Closed;
             self.timers = Timers::default();
         }
-        if Timers::due(&mut self.timers.ack, now) {
+        if due(&mut self.timers.ack, now) {
             self.rx.ack_now = true;
         }
-        if Timers::due(&mut self.timers.persist, now) {
+        if due(&mut self.timers.persist, now) {
             self.on_persist(now);
         }
         if self.pacing.is_some() {
@@ -432,7 +447,7 @@ impl Tcp {
             self.check_if_application_limited();
             self.on_rack_timers(now);
         }
-        if Timers::due(&mut self.timers.rto, now) {
+        if due(&mut self.timers.rto, now) {
             self.on_rto(now);
         }
     }
@@ -494,7 +509,7 @@ impl Endpoint for Tcp {
             }
             // RFC 5927 §4.1: only a segment in flight can have been refused.
             Input::TooBig { quote, .. } if !self.is_in_flight(&quote.transport) => {
-                self.rx_error(now, probe, RxError::OutOfWindow);
+                probe.rx_error(now, RxError::OutOfWindow);
             }
             Input::TooBig { mtu, .. } => self.on_too_big(*mtu),
             Input::Frame(frame) => self.on_frame(frame),

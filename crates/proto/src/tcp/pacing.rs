@@ -2,10 +2,9 @@
 //! §5.6.3). Only data is paced.
 
 use super::Tcp;
-use super::timers::Timers;
 use crate::congestion::{CongestionControl, quantum_at};
 use crate::seq::Seq;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, due};
 
 /// The schedule of a paced sender.
 #[derive(Debug, Default)]
@@ -90,7 +89,7 @@ impl Tcp {
     /// The pacing timer, which only wakes the endpoint.
     pub(super) fn on_turn(&mut self, now: Instant) {
         if let Some(pacing) = &mut self.pacing {
-            Timers::due(&mut pacing.wake, now);
+            due(&mut pacing.wake, now);
         }
     }
 }

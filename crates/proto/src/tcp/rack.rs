@@ -7,11 +7,10 @@
 use super::records::Record;
 use super::scoreboard::DUPLICATES;
 use super::selective::Selective;
-use super::timers::Timers;
 use super::{State, TICK, Tcp};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, due};
 
 /// §6.2 step 4: number of recoveries for which a widened reordering window persists.
 const PERSIST: u32 = 16;
@@ -46,7 +45,7 @@ impl LeastRtt {
 }
 
 /// RACK's variables (§5.3) and the state of the tail loss probe (§7.1).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Rack {
     /// `RACK.xmit_ts`, and in place of `RACK.end_seq` the order of transmission, of the last sent
     /// segment that has arrived.
@@ -88,22 +87,12 @@ impl Rack {
         let mut least = LeastRtt::default();
         rtt.into_iter().for_each(|rtt| least.add(now, rtt));
         Self {
-            newest: (Instant::ZERO, 0),
             rtt: rtt.unwrap_or(Duration::ZERO),
-            latest: None,
             least,
-            highest: Seq::default(),
-            highest_before: Seq::default(),
-            reordering: false,
             multiple: 1,
             persist: PERSIST,
-            round: None,
-            probing: None,
             sampled: rtt.is_some(),
-            probe: false,
-            timed_out: false,
-            reorder_at: None,
-            probe_at: None,
+            ..Self::default()
         }
     }
 
@@ -236,8 +225,8 @@ impl Tcp {
         let Some(Selective { rack: Some(rack), .. }) = self.selective.as_deref_mut() else {
             return;
         };
-        let reorder = Timers::due(&mut rack.reorder_at, now);
-        let probe = Timers::due(&mut rack.probe_at, now);
+        let reorder = due(&mut rack.reorder_at, now);
+        let probe = due(&mut rack.probe_at, now);
         if reorder {
             self.on_reorder_timer(now);
         }

@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 const STALE_TIMESTAMP: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// The RCV variables of RFC 9293 §3.3.1 and dependent state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Receiver {
     /// IRS.
     pub(super) irs: Seq,
@@ -50,15 +50,10 @@ impl Receiver {
             nxt: start,
             edge: start,
             buffer,
-            shift: 0,
             acked: start,
-            ack_now: false,
             full: 1,
             step: (buffer / 2).min(mss),
-            fin: None,
-            recent: None,
-            reassembly: Reassembly::default(),
-            report: None,
+            ..Self::default()
         }
     }
 

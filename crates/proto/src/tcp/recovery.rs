@@ -14,7 +14,7 @@ use super::selective::is_before;
 use super::{LossRecovery, Segment, State, Tcp, WindowRule, wire};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
-use crate::packet::{IpVersion, Quoted};
+use crate::packet::Quoted;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -389,12 +389,8 @@ impl Tcp {
     /// RFC 1191 §3, §6.3 and RFC 8201 §4: segments shrink to the path MTU, and data in flight is
     /// retransmitted without being treated as congestion.
     pub(super) fn on_too_big(&mut self, mtu: u32) {
-        let (least, headers) = match self.version {
-            IpVersion::V4 => (68, 40),
-            IpVersion::V6 => (1280, 60),
-        };
-        let mtu = u64::from(mtu.max(least));
-        self.limit_mss(mtu - headers);
+        let headers = self.version.header_bytes() + wire::HEADER as u32;
+        self.limit_mss((mtu.max(self.version.least_mtu()) - headers).into());
     }
 
     fn limit_mss(&mut self, bytes: u64) {

@@ -306,7 +306,7 @@ impl Tcp {
         for (left, right) in sack.as_slice() {
             let (left, right) = (self.tx.una.near(*left), self.tx.una.near(*right));
             if left >= right || right > self.tx.max {
-                self.rx_error(now, probe, RxError::BadAck);
+                probe.rx_error(now, RxError::BadAck);
             } else if right > ack {
                 // RFC 2883 §4.2: the first block lies within the second.
                 let first = told.blocks[0];

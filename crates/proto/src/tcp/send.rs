@@ -34,7 +34,7 @@ impl Draft {
 }
 
 /// The SND variables of RFC 9293 §3.3.1 and the send buffer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sender {
     /// ISS.
     pub(super) iss: Seq,
@@ -72,25 +72,13 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(buffer: u64, lowat: u64, mss: u64) -> Self {
-        let none = Seq::default();
         Self {
-            iss: none,
-            una: none,
-            nxt: none,
-            max: none,
-            fin: false,
-            stream: Outgoing::default(),
             buffer: buffer.max(1),
             lowat: lowat.max(1),
-            window: 0,
-            largest_window: 0,
-            wl1: none,
-            wl2: none,
-            shift: 0,
             mss,
             path_mss: u64::MAX,
-            last_sent: Instant::ZERO,
             writable_at: u64::MAX,
+            ..Self::default()
         }
     }
 

@@ -35,14 +35,6 @@ const HEADER_BYTES: u32 = 8 + 16;
 /// Maximum length of an IP packet.
 const LONGEST_PACKET: u32 = 65_535;
 
-/// Minimum MTU of any link: RFC 791 §3.2, RFC 8200 §5. A smaller reported MTU would prevent sending.
-const fn least_mtu(version: IpVersion) -> u32 {
-    match version {
-        IpVersion::V4 => 68,
-        IpVersion::V6 => 1280,
-    }
-}
-
 /// Parameters of a bare TFRC flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -155,7 +147,7 @@ impl Tfrc {
 
     fn on_too_big(&mut self, mtu: u32, version: IpVersion) {
         self.version = version;
-        let mtu = least_mtu(version).max(mtu);
+        let mtu = mtu.max(version.least_mtu());
         self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
     }
 

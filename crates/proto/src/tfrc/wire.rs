@@ -101,6 +101,10 @@ impl PacketFormat for Packet {
         udp::wire::quoted(self.layers().total())
     }
     fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
-        udp::wire::emit(ends, |out| emit(self, out), out).map(|()| Tail::default())
+        let payload = |out: &mut Vec<u8>| {
+            emit(self, out);
+            Ok(())
+        };
+        udp::wire::emit(ends, payload, out).map(|()| Tail::default())
     }
 }

@@ -25,17 +25,17 @@ pub const HEADER: usize = 8;
 /// Appends a datagram whose payload `payload` appends.
 ///
 /// # Errors
-/// [`WireError::TooLong`] above 65535 bytes of header and payload.
+/// [`WireError::TooLong`] above 65535 bytes of header and payload; and those of the payload.
 pub fn emit(
     ends: &Ends,
-    payload: impl FnOnce(&mut Vec<u8>),
+    payload: impl FnOnce(&mut Vec<u8>) -> Result<(), WireError>,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
     let start = out.len();
     out.extend_from_slice(&ends.src_port.to_be_bytes());
     out.extend_from_slice(&ends.dst_port.to_be_bytes());
     out.extend_from_slice(&[0; 4]);
-    payload(out);
+    payload(out)?;
     let datagram = &mut out[start..];
     let length = u16::try_from(datagram.len()).map_err(|_| WireError::TooLong("UDP datagram"))?;
     datagram[4..6].copy_from_slice(&length.to_be_bytes());
@@ -88,6 +88,10 @@ impl PacketFormat for Frame {
         quoted(self.layers().total())
     }
     fn emit(&self, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
-        emit(ends, |out| frame::emit(self, out), out).map(|()| Tail::default())
+        let payload = |out: &mut Vec<u8>| {
+            frame::emit(self, out);
+            Ok(())
+        };
+        emit(ends, payload, out).map(|()| Tail::default())
     }
 }

@@ -4,6 +4,7 @@
 use crate::rate_half::{ReceiverBench, SenderBench, at, ms, option, options};
 use proptest::{collection, prelude::*};
 use talkspurt_proto::dccp::Options;
+use talkspurt_proto::dccp::ccid::Receiver as _;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid3::options::{self as codec, LossInterval, LossIntervals};
 use talkspurt_proto::dccp::options::Opt;
@@ -168,7 +169,7 @@ fn section_6_a_required_acknowledgement_tells_time_rate_and_intervals() {
 #[test]
 fn section_8_4_loss_event_rate_is_sent_where_the_feature_says_so() {
     let mut bench = rfc_receiver();
-    bench.receiver.set_loss_event_rate(true);
+    bench.receiver.agree(true, false);
     bench.data(ms(0), 0, 0);
     let report = bench.report(ms(0)).unwrap();
     assert_eq!(option(&report, 192), Some(vec![0xff; 4]));

@@ -3,6 +3,7 @@
 //! too. Numbers are computed by hand.
 
 use crate::rate_half::{ReceiverBench, SenderBench, at, ms, options};
+use talkspurt_proto::dccp::ccid::Receiver as _;
 use talkspurt_proto::dccp::ccid::{Arrival, Sender as _};
 use talkspurt_proto::dccp::ccid3::options::{self as codec};
 use talkspurt_proto::dccp::options::Opt;
@@ -317,7 +318,7 @@ fn an_option_of_impossible_length_or_content_makes_the_feedback_garbage() {
 #[test]
 fn rfc_6323_the_sender_tells_its_round_trip_and_the_receiver_believes_it() {
     let mut bench = rfc_sender();
-    bench.sender.set_rtt_estimate(true);
+    bench.sender.agree(false, true);
     bench.send(ms(0), 100);
     assert_eq!(bench.options(ms(0)).as_bytes(), [128, 3, 0], "nothing known yet");
     bench.feedback(ms(100), 0, 1000);
@@ -327,7 +328,7 @@ fn rfc_6323_the_sender_tells_its_round_trip_and_the_receiver_believes_it() {
 
     let mut receiver = ReceiverBench::new(Profile::Rfc, Kind::Ccid3);
     receiver.set_rtt(ms(20));
-    receiver.receiver.set_rtt_estimate(true);
+    receiver.receiver.agree(false, true);
     assert_eq!(receiver.receiver.machine().rtt(), Some(ms(500)), "RFC 6323 §3.4");
     receiver.data_with(ms(0), 0, 0, |packet| packet.options = &told);
     assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));

@@ -2,6 +2,7 @@
 
 use crate::rate_half::ReceiverBench;
 use talkspurt_proto::dccp::Location::{Here, There};
+use talkspurt_proto::dccp::ccid::Receiver as _;
 use talkspurt_proto::dccp::ccid3::options as codec;
 use talkspurt_proto::dccp::options::{Opt, ccid_option, feature as name};
 use talkspurt_proto::dccp::{Ccid, Config, Kind, Options, ResetCode};
@@ -104,7 +105,7 @@ fn data_and_syncs_carry_it() {
 #[test]
 fn the_receiver_backs_off_without_numbers() {
     let mut bench = ReceiverBench::new(Profile::Rfc, Control::Ccid3);
-    bench.receiver.set_rtt_estimate(true);
+    bench.receiver.agree(false, true);
     let mut number = 0;
     let mut tell = |bench: &mut ReceiverBench, since: u64, rtt: Option<Duration>| {
         let mut told = Options::default();

@@ -46,6 +46,10 @@ impl RateControl for Script {
     fn evidence(&self) -> Rate {
         self.evidence
     }
+    fn set_initial_rtt<P: EndpointProbe>(&mut self, _: Instant, _: Duration, _: &mut P) {}
+    fn segment_size(&self) -> f64 {
+        0.0
+    }
 }
 
 const MS: Duration = Duration::from_millis(1);
@@ -96,7 +100,9 @@ impl Talk {
             if self.bucket.deadline().is_some_and(|at| at <= self.now) {
                 self.bucket.on_timeout(self.now, &mut ());
             }
-            self.encodings.extend(self.bucket.encoding().map(|rung| (self.now, rung)));
+            let rate = self.bucket.target_rate();
+            let rung = rate.and_then(|rate| LADDER.iter().position(|rung| rung.rate() == rate));
+            self.encodings.extend(rung.map(|rung| (self.now, rung as u8)));
             let rung = LADDER[usize::from(self.bucket.rung())];
             while self.talking
                 && self.due <= self.now

@@ -1,7 +1,7 @@
 //! Numbers with units: parse errors, and likely corrections.
 
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::units::{Rate, Size, UnitError};
 
 /// The quantity that the schema's `format` names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,14 +21,17 @@ impl Quantity {
             _ => None,
         }
     }
+    /// The nanoseconds, bit/s or bytes of a text.
+    pub(crate) fn read(self, text: &str) -> Result<u64, UnitError> {
+        match self {
+            Self::Duration => text.parse().map(Duration::as_nanos),
+            Self::Rate => text.parse().map(Rate::as_bps),
+            Self::Size => text.parse().map(Size::as_bytes),
+        }
+    }
     /// Why the text is not a valid quantity; `None` if it is.
     pub(crate) fn fault(self, text: &str) -> Option<String> {
-        let fault = match self {
-            Self::Duration => text.parse::<Duration>().map(drop),
-            Self::Rate => text.parse::<Rate>().map(drop),
-            Self::Size => text.parse::<Size>().map(drop),
-        };
-        let why = fault.err()?.to_string();
+        let why = self.read(text).err()?.to_string();
         let below = text
             .trim()
             .strip_prefix('-')

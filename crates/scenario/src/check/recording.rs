@@ -35,7 +35,7 @@ pub(super) fn check_recordings(
             if speech.encodings().iter().any(|it| it.mute_error().is_some()) {
                 continue;
             }
-            let known = (file.clone(), speech.codec.name());
+            let known = (file.clone(), speech.codec.spec().name);
             let length = match sound.iter().find(|(other, _)| *other == known) {
                 Some((_, length)) => *length,
                 None => match Recording::open(files, file, &speech.encodings(), None) {

@@ -76,7 +76,7 @@ impl Side<'_> {
                 return false;
             }
         }
-        let step = if speech.ladder.is_empty() { speech.codec.step() } else { TEN_MS };
+        let step = if speech.ladder.is_empty() { speech.codec.spec().step } else { TEN_MS };
         let packet = speech.packet;
         let whole = packet.as_nanos().is_multiple_of(step.as_nanos());
         if whole && (TEN_MS..=TEN_MS * 6).contains(&packet) {
@@ -88,7 +88,7 @@ impl Side<'_> {
         } else {
             let message = format!(
                 "{packet} of speech is no packet of {}: 10 to 60 ms in whole frames of {step}",
-                speech.codec.name()
+                speech.codec.spec().name
             );
             let whole = step * TWENTY_MS.as_nanos().div_ceil(step.as_nanos());
             (message, format!("{whole} is usual"))
@@ -103,7 +103,7 @@ impl Side<'_> {
         let opus = &speech.opus;
         if speech.encodings().iter().all(|it| it.codec != Codec::Opus) {
             if *opus != codec::opus::Config::default() {
-                let name = speech.codec.name();
+                let name = speech.codec.spec().name;
                 let hint = "codec = \"opus\"".to_owned();
                 found.add(path, format!("{name} has no such parameters")).hint(Some(hint));
             }
@@ -172,8 +172,8 @@ impl Side<'_> {
         if *first != speech.codec {
             let message = format!(
                 "begins with {}, but `codec` is {}: it names the best rung",
-                first.name(),
-                speech.codec.name()
+                first.spec().name,
+                speech.codec.spec().name
             );
             found.add(path.clone(), message);
         }
@@ -197,9 +197,9 @@ impl Side<'_> {
                 let message = format!(
                     "does not descend: {} needs {worse} in packets of {} with headers, {} before it \
                      {better}",
-                    pair[1].codec.name(),
+                    pair[1].codec.spec().name,
                     pair[1].packet,
-                    pair[0].codec.name()
+                    pair[0].codec.spec().name
                 );
                 found.add(path.clone(), message);
             }
@@ -209,7 +209,7 @@ impl Side<'_> {
     /// A recording needs an encoder or a stand-in, and a stand-in a recording.
     fn heard(&self, speech: &source::Speech, found: &mut Findings) {
         let encodings = speech.encodings();
-        let mute = |it: &Encoding| it.mute_error().map(|why| (it.codec.name(), why));
+        let mute = |it: &Encoding| it.mute_error().map(|why| (it.codec.spec().name, why));
         // One error for all codecs of the extra.
         if speech.file.is_some()
             && let Some((name, why)) = encodings.iter().find_map(mute)
@@ -249,7 +249,7 @@ impl Side<'_> {
             let message = format!("there is no silence to keep the flow alive in: give `{give}`");
             found.add(path.clone(), message);
         }
-        let other = |encoding: &Encoding| encoding.codec.rtp_clock() != 8000;
+        let other = |encoding: &Encoding| encoding.codec.spec().rtp_clock != 8000;
         if speech.file.is_some() && speech.encodings().iter().any(other) {
             let message = "comfort noise packets (RFC 3389, payload type 13) have a clock of 8 kHz, and Opus \
                            has its own: set `opus = { dtx = true }` instead";

@@ -201,29 +201,6 @@ impl Default for Minstrel {
 }
 
 impl Cell {
-    /// A cell without stations, with defaults for all optional fields; its access point is `ap`.
-    #[must_use]
-    pub fn plain(standard: Standard, queue: Queue) -> Self {
-        Self {
-            access_point: "ap".to_owned(),
-            stations: IndexMap::new(),
-            standard,
-            short_preamble: false,
-            long_slot: false,
-            rate: None,
-            basic_rates: Vec::new(),
-            rts_threshold: None,
-            short_retry_limit: Self::default_short_retry_limit(),
-            long_retry_limit: Self::default_long_retry_limit(),
-            cw_min: None,
-            cw_max: Self::default_cw_max(),
-            queue,
-            mtu: Self::default_mtu(),
-            snr_db: None,
-            eifs_after_collision: true,
-            contenders: None,
-        }
-    }
     /// The first contention window.
     #[must_use]
     pub fn first_window(&self) -> u32 {

@@ -65,7 +65,8 @@ pub struct Received {
 pub struct Cell {
     timing: Timing,
     retry_limits: (u32, u32),
-    mtu: u32,
+    /// Longest IP packet it takes.
+    pub mtu: u32,
     transmitters: Vec<Transmitter>,
     backoffs: Vec<Backoff>,
     channels: Vec<Option<Channel>>,
@@ -81,7 +82,8 @@ pub struct Cell {
     flight: VecDeque<(Instant, u32, Packet)>,
     /// Packets that reached the retry limit, with the end of their last transmission and the transmitter.
     given_up: Vec<(Instant, usize, Packet)>,
-    tally: Received,
+    /// Traffic from contenders to the access point.
+    pub tally: Received,
     /// How long contenders were sending, each instant once, and until when.
     contended: (Duration, Instant),
 }
@@ -133,12 +135,6 @@ impl Cell {
         }
         cell.plan();
         cell
-    }
-
-    /// Longest IP packet it takes.
-    #[must_use]
-    pub fn mtu(&self) -> u32 {
-        self.mtu
     }
 
     /// Index among links of a transmitter.
@@ -283,12 +279,6 @@ impl Cell {
     pub fn dropped_packets(&self) -> u64 {
         let own = self.transmitters.iter().filter(|one| !one.is_saturated());
         own.flat_map(|one| one.counters.drops).sum()
-    }
-
-    /// Traffic from contenders to the access point.
-    #[must_use]
-    pub fn tally(&self) -> Received {
-        self.tally
     }
 
     /// Computes the next start.

@@ -439,7 +439,7 @@ impl<P: Probe> World<P> {
         let cell = &mut self.cells[index as usize];
         let offered = cell.offer(self.now, (from, to), packet, &mut self.pool, &mut self.probe);
         if let Offered::TooBig = offered {
-            let (link, mtu) = (cell.link(from.into()), cell.mtu());
+            let (link, mtu) = (cell.link(from.into()), cell.mtu);
             if let Some(fragments) = self.fragments(mtu, &packet) {
                 self.send_fragments(link, &packet, fragments);
                 return self.plan_cell(index as usize);
@@ -566,7 +566,7 @@ impl<P: Probe> World<P> {
     #[inline(never)]
     fn refuse(&mut self, index: u32, packet: &Packet) {
         let link = &self.links[index as usize];
-        let mtu = link.mtu();
+        let mtu = link.mtu;
         if let Some(fragments) = self.fragments(mtu, packet) {
             // Packets that left the queue have no wake-up yet.
             self.schedule.replan(index, link.next());

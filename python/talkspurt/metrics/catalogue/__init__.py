@@ -15,8 +15,15 @@ import math
 from talkspurt import _core
 from talkspurt._text.format import nearest, words
 from talkspurt.metrics.catalogue.computed import COMPUTED
-from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric, Shown
-from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME, Quantity
+from talkspurt.metrics.catalogue.kinds import (
+    BY_COLUMN,
+    OVER_TIME,
+    Column,
+    Computed,
+    Metric,
+    Quantity,
+    Shown,
+)
 from talkspurt.scores.kinds import MODELS
 
 __all__ = [

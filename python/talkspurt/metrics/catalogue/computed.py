@@ -7,8 +7,15 @@ calls. ``talkspurt.metrics.computing`` computes them.
 
 from __future__ import annotations
 
-from talkspurt.metrics.catalogue.kinds import Computed, Shape, Shown
-from talkspurt.metrics.catalogue.quantities import Quantity, kilobits, seconds, share
+from talkspurt.metrics.catalogue.kinds import (
+    Computed,
+    Quantity,
+    Shape,
+    Shown,
+    kilobits,
+    seconds,
+    share,
+)
 
 _STUDY = "the list of the study of voice over transports, as TraceGraph draws it from ns-2's traces"
 _ARRIVED = "bits that arrived in a bin over its width"

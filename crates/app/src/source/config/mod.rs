@@ -222,7 +222,7 @@ impl Speech {
             return vec![Encoding { opus: self.opus, red: self.red, ..plain }];
         }
         let whole = |codec: &Codec| {
-            let step = codec.step();
+            let step = codec.spec().step;
             let frames = self.packet.as_nanos().div_ceil(step.as_nanos()).max(1);
             match codec {
                 Codec::Opus => {

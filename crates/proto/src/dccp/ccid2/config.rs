@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Profile, given};
+use crate::profile::{Profile, parameters};
 use crate::time::Duration;
 use crate::validate::{ConfigError, ConfigErrors};
 
@@ -43,97 +43,66 @@ pub enum Idle {
     Halve,
 }
 
-/// Parameters of CCID 2. Absent ones have the profile's value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Initial congestion window in packets. Absent: `rfc` and `linux` min(4, max(2, 4380 B / size
-    /// of the first data packet)) (RFC 4341 §5, RFC 3390), `ns2` 3 (`initial_cwnd_`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_window: Option<u32>,
-    /// Initial slow-start threshold in packets; absent means unbounded (RFC 4341 §5: arbitrarily
-    /// high; ns-2 `initial_ssthresh_`, there 65535).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_ssthresh: Option<u32>,
-    /// How slow start grows. Absent: `rfc` and `linux` `rfc4341`, `ns2` `per_packet`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow_start: Option<SlowStart>,
-    /// Window growth while the application does not fill the window. Absent: `rfc` `limit`, `ns2`
-    /// `grow`, `linux` `validate`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub application_limited: Option<Limited>,
-    /// Window after an idle period. Absent: `rfc` `restart`, `ns2` `keep`, `linux` `halve`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle: Option<Idle>,
-    /// Timeout before the first round-trip time is known. Absent: `rfc` 1 s (RFC 6298 §2.1), `ns2`
-    /// (`initial_rto_`) and `linux` 3 s (RFC 2988 §2.1).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rto: Option<Duration>,
-    /// Lower bound of the timeout. Absent: `rfc` 1 s (RFC 6298 §2.4; RFC 4341 §5 does not require it,
-    /// but an acknowledgement may be 200 ms late), `ns2` 1 s (`min_rto_`), `linux` 200 ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rto: Option<Duration>,
-    /// Upper bound of the timeout. Absent: `rfc` and `ns2` 60 s (RFC 6298 §2.5), `linux` 64 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rto: Option<Duration>,
-    /// Initial Ack Ratio: data packets per acknowledgement from the other side (RFC 4340 §11.3).
-    /// Absent: 2.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ack_ratio: Option<u16>,
-    /// Congestion control of acknowledgements: Ack Ratio is adapted as in RFC 4341 §6.1.2; false: it is
-    /// constant. Absent: true.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ack_ratio_control: Option<bool>,
-    /// Maximum delay of an acknowledgement while waiting for the packets of Ack Ratio (RFC 4340 §11.3).
-    /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ack_delay: Option<Duration>,
-    /// Acknowledgements carry their delay, if any, as Elapsed Time (RFC 4340 §13.2); without it the
-    /// sender counts the delay as round-trip time. Absent: `rfc` true, `ns2` and `linux` false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub elapsed_time: Option<bool>,
+parameters! {
+    /// Parameters of CCID 2. Absent ones have the profile's value.
+    pub struct Config {
+        /// Initial congestion window in packets. Absent: `rfc` and `linux` min(4, max(2, 4380 B / size
+        /// of the first data packet)) (RFC 4341 §5, RFC 3390), `ns2` 3 (`initial_cwnd_`).
+        initial_window -> u32,
+        /// Initial slow-start threshold in packets; absent means unbounded (RFC 4341 §5: arbitrarily
+        /// high; ns-2 `initial_ssthresh_`, there 65535).
+        initial_ssthresh -> u32,
+        /// How slow start grows. Absent: `rfc` and `linux` `rfc4341`, `ns2` `per_packet`.
+        slow_start: SlowStart = SlowStart::Rfc4341,
+        /// Window growth while the application does not fill the window. Absent: `rfc` `limit`, `ns2`
+        /// `grow`, `linux` `validate`.
+        application_limited: Limited = Limited::Limit,
+        /// Window after an idle period. Absent: `rfc` `restart`, `ns2` `keep`, `linux` `halve`.
+        idle: Idle = Idle::Restart,
+        /// Timeout before the first round-trip time is known. Absent: `rfc` 1 s (RFC 6298 §2.1), `ns2`
+        /// (`initial_rto_`) and `linux` 3 s (RFC 2988 §2.1).
+        initial_rto: Duration = Duration::from_secs(1),
+        /// Lower bound of the timeout. Absent: `rfc` 1 s (RFC 6298 §2.4; RFC 4341 §5 does not require it,
+        /// but an acknowledgement may be 200 ms late), `ns2` 1 s (`min_rto_`), `linux` 200 ms.
+        min_rto: Duration = Duration::from_secs(1),
+        /// Upper bound of the timeout. Absent: `rfc` and `ns2` 60 s (RFC 6298 §2.5), `linux` 64 s.
+        max_rto: Duration = Duration::from_secs(60),
+        /// Initial Ack Ratio: data packets per acknowledgement from the other side (RFC 4340 §11.3).
+        /// Absent: 2.
+        ack_ratio: u16 = 2,
+        /// Congestion control of acknowledgements: Ack Ratio is adapted as in RFC 4341 §6.1.2; false: it is
+        /// constant. Absent: true.
+        ack_ratio_control: bool = true,
+        /// Maximum delay of an acknowledgement while waiting for the packets of Ack Ratio (RFC 4340 §11.3).
+        /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
+        ack_delay -> Duration,
+        /// Acknowledgements carry their delay, if any, as Elapsed Time (RFC 4340 §13.2); without it the
+        /// sender counts the delay as round-trip time. Absent: `rfc` true, `ns2` and `linux` false.
+        elapsed_time: bool = true,
+    }
+
+    /// All parameters of CCID 2.
+    pub struct Parameters {
+        /// Initial window in packets; `None`: by the first data packet's size (RFC 3390).
+        initial_window_packets: Option<u64> = None,
+        /// Initial slow-start threshold in packets, if there is one.
+        initial_ssthresh_packets: Option<u64> = None,
+        /// The window grows with every newly acknowledged packet, including those sent before a loss was
+        /// detected (ns-2); otherwise not for a window of data with a loss in it (RFC 4341 §5).
+        grows_in_recovery: bool = false,
+        /// Maximum delay of an acknowledgement, if limited.
+        ack_delay: Option<Duration> = Some(Duration::from_millis(200)),
+        /// A data packet that is marked, or whose number says that one is missing, is acknowledged at once
+        /// (RFC 4340 §11.3: SHOULD); otherwise like any other, as in ns-2 (`recv_packetRecv`) and in Linux
+        /// (`ccid2_hc_rx_packet_recv`).
+        acknowledges_gaps: bool = true,
+    }
 }
 
 /// Maximum window in packets, beyond any path.
 const MAX_WINDOW_PACKETS: u32 = 65_535;
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_ACK_DELAY: Duration = Duration::from_secs(60);
-
-/// All parameters of CCID 2.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Parameters {
-    /// Initial window in packets; `None`: by the first data packet's size (RFC 3390).
-    pub initial_window_packets: Option<u64>,
-    /// Initial slow-start threshold in packets, if there is one.
-    pub initial_ssthresh_packets: Option<u64>,
-    /// How slow start grows.
-    pub slow_start: SlowStart,
-    /// Window growth while the application does not fill the window.
-    pub application_limited: Limited,
-    /// Window after an idle period.
-    pub idle: Idle,
-    /// The window grows with every newly acknowledged packet, including those sent before a loss was
-    /// detected (ns-2); otherwise not for a window of data with a loss in it (RFC 4341 §5).
-    pub grows_in_recovery: bool,
-    /// Timeout before the first measurement.
-    pub initial_rto: Duration,
-    /// Lower bound of the timeout.
-    pub min_rto: Duration,
-    /// Upper bound of the timeout.
-    pub max_rto: Duration,
-    /// Initial Ack Ratio.
-    pub ack_ratio: u16,
-    /// Whether Ack Ratio is adapted.
-    pub ack_ratio_control: bool,
-    /// Maximum delay of an acknowledgement, if limited.
-    pub ack_delay: Option<Duration>,
-    /// Whether acknowledgements carry their delay (Elapsed Time).
-    pub elapsed_time: bool,
-    /// A data packet that is marked, or whose number says that one is missing, is acknowledged at once
-    /// (RFC 4340 §11.3: SHOULD); otherwise like any other, as in ns-2 (`recv_packetRecv`) and in Linux
-    /// (`ccid2_hc_rx_packet_recv`).
-    pub acknowledges_gaps: bool,
-}
 
 impl Default for Parameters {
     fn default() -> Self {
@@ -145,24 +114,8 @@ impl Parameters {
     /// A profile's values.
     #[must_use]
     pub const fn of(profile: Profile) -> Self {
-        let rfc = Self {
-            initial_window_packets: None,
-            initial_ssthresh_packets: None,
-            slow_start: SlowStart::Rfc4341,
-            application_limited: Limited::Limit,
-            idle: Idle::Restart,
-            grows_in_recovery: false,
-            initial_rto: Duration::from_secs(1),
-            min_rto: Duration::from_secs(1),
-            max_rto: Duration::from_secs(60),
-            ack_ratio: 2,
-            ack_ratio_control: true,
-            ack_delay: Some(Duration::from_millis(200)),
-            elapsed_time: true,
-            acknowledges_gaps: true,
-        };
         match profile {
-            Profile::Rfc => rfc,
+            Profile::Rfc => Self::RFC,
             Profile::Ns2 => Self {
                 initial_window_packets: Some(3),
                 slow_start: SlowStart::PerPacket,
@@ -172,7 +125,7 @@ impl Parameters {
                 initial_rto: Duration::from_secs(3),
                 elapsed_time: false,
                 acknowledges_gaps: false,
-                ..rfc
+                ..Self::RFC
             },
             Profile::Linux => Self {
                 application_limited: Limited::Validate,
@@ -183,7 +136,7 @@ impl Parameters {
                 ack_delay: None,
                 elapsed_time: false,
                 acknowledges_gaps: false,
-                ..rfc
+                ..Self::RFC
             },
         }
     }
@@ -193,9 +146,7 @@ impl Config {
     /// The given parameters, and the profile's values for the rest.
     #[must_use]
     pub fn resolve(&self, profile: Profile) -> Parameters {
-        let mut all = Parameters::of(profile);
-        given!(self, all: slow_start application_limited idle initial_rto min_rto max_rto ack_ratio
-            ack_ratio_control elapsed_time);
+        let all = Parameters::of(profile).replaced_by(self);
         let packets = |given: Option<u32>| given.map(u64::from);
         Parameters {
             initial_window_packets: packets(self.initial_window).or(all.initial_window_packets),

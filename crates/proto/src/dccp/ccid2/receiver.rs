@@ -8,10 +8,8 @@ use crate::dccp::options::{Opt, Options};
 use crate::dccp::seqno::SeqNo;
 use crate::gauge::EndpointProbe;
 use crate::packet::Ecn;
+use crate::rate::history::DEFAULT_RTT;
 use crate::time::{Duration, Instant};
-
-/// RFC 4340 §3.4: the round-trip time assumed until one is known.
-const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 /// The receiving half of CCID 2.
 #[derive(Debug)]

@@ -9,13 +9,11 @@ use crate::congestion::{Ack, Congestion, CongestionControl, Machine, NewReno, St
 use crate::dccp::ackvec;
 use crate::dccp::ccid::{Acknowledgement, Arrival, Departure, Sender as HcSender};
 use crate::dccp::data_dropped::{DropCode, dropped};
-use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
-use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
+use crate::gauge::{EndpointProbe, Gauge, Topic};
 use crate::rate::Permit;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
-use crate::units::Rate;
 
 /// Clock granularity (RFC 6298 §2: G).
 const TICK: Duration = Duration::from_millis(1);
@@ -125,11 +123,6 @@ impl Sender {
             told: Told::default(),
             parameters,
         }
-    }
-
-    /// Bytes held for packets sent and missing.
-    pub(crate) fn footprint(&self) -> usize {
-        self.flight.footprint() + self.acks.footprint()
     }
 
     /// Sets a round-trip time known before any data was sent, such as the handshake's.
@@ -274,7 +267,7 @@ impl Sender {
         let is = &self.told;
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.note(now, EndpointNote::Gauge { gauge, value });
+                probe.gauge(now, gauge, value);
             }
         };
         note(is.cwnd != was.cwnd, Gauge::CwndPackets, Some(is.cwnd as f64));
@@ -306,15 +299,6 @@ impl HcSender for Sender {
             Permit::Blocked
         }
     }
-
-    fn on_unused(&mut self, _: Instant) {}
-
-    fn ccval(&mut self, _: Instant) -> u8 {
-        // RFC 4341 §8: CCID 2 does not use CCVal.
-        0
-    }
-
-    fn options(&mut self, _: Instant, _: &mut Options) {}
 
     fn on_sent<P: EndpointProbe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
         if let Some(bytes) = packet.data_bytes {
@@ -410,6 +394,14 @@ impl HcSender for Sender {
         self.gauge(now, probe);
     }
 
+    fn outstanding(&self) -> u64 {
+        self.pipe()
+    }
+
+    fn footprint(&self) -> usize {
+        self.flight.footprint() + self.acks.footprint()
+    }
+
     fn ack_ratio(&self) -> Option<u16> {
         Some(self.acks.ratio())
     }
@@ -429,9 +421,5 @@ impl HcSender for Sender {
     fn ect(&self) -> bool {
         // RFC 4341 §7: unless the ECN Incapable feature, handled by the connection, forbids it.
         true
-    }
-
-    fn target_rate(&mut self) -> Option<Rate> {
-        None
     }
 }

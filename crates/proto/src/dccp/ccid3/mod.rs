@@ -5,8 +5,6 @@
 //! `options` encodes and decodes options, `sender` and `receiver` are the halves,
 //! `reported` is the loss event rate a sender computes itself.
 
-use crate::time::Duration;
-
 mod ceiling;
 mod counter;
 pub mod options;
@@ -16,6 +14,3 @@ mod sender;
 
 pub use receiver::Receiver;
 pub use sender::Sender;
-
-/// RFC 4340 §3.4: the round-trip time assumed until one is measured.
-const DEFAULT_RTT: Duration = Duration::from_millis(200);

@@ -3,6 +3,7 @@
 //! module converts between bytes and numbers.
 
 use crate::dccp::options::{Malformed, Opt, Options, ccid_option};
+use crate::octets::number;
 use crate::time::Duration;
 
 /// Largest three-byte number.
@@ -218,8 +219,4 @@ fn read_intervals(value: &[u8]) -> Option<LossIntervals> {
 fn three(number: u64) -> [u8; 3] {
     let bytes = number.min(MAX_24).to_be_bytes();
     [bytes[5], bytes[6], bytes[7]]
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

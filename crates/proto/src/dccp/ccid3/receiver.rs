@@ -121,30 +121,10 @@ impl Receiver {
             rtt: Estimate { last: !parameters.receiver_averages_rtt, ..Estimate::default() },
         }
     }
-    /// Sets whether Loss Event Rate is sent: Send Loss Event Rate (RFC 4342 §8.4).
-    pub fn set_loss_event_rate(&mut self, send: bool) {
-        self.loss_event_rate = send || !self.reports.loss_intervals;
-    }
-    /// Sets whether the sender reports the round-trip time: Send RTT Estimate (RFC 6323 §3.2.2). Until it
-    /// reports a number, 0.5 s is used (§3.4).
-    pub fn set_rtt_estimate(&mut self, told: bool) {
-        if told && !self.rtt.told {
-            let last = self.rtt.last;
-            self.rtt =
-                Estimate { mean: Some(RTT_BEFORE_ESTIMATE), told, last, ..Estimate::default() };
-            self.machine.set_rtt(RTT_BEFORE_ESTIMATE);
-        }
-        self.rtt.told = told;
-    }
     /// The machine, for inspection.
     #[must_use]
     pub const fn machine(&self) -> &rate::Receiver {
         &self.machine
-    }
-
-    /// Bytes held for packets received.
-    pub(crate) fn footprint(&self) -> usize {
-        self.machine.footprint()
     }
 
     /// Follows the window counter; only data packets have one (RFC 4342 §8.1).
@@ -270,8 +250,20 @@ impl ccid::Receiver for Receiver {
         self.push_reports(&feedback, out);
     }
 
-    /// RFC 4342 §6: Ack Ratio is not used.
-    fn set_ack_ratio(&mut self, _: u16) {}
+    /// Until the sender reports a number, 0.5 s is used (RFC 6323 §3.4).
+    fn agree(&mut self, loss_event_rate: bool, rtt_estimate: bool) {
+        self.loss_event_rate = loss_event_rate || !self.reports.loss_intervals;
+        if rtt_estimate && !self.rtt.told {
+            let last = self.rtt.last;
+            self.rtt = Estimate { mean: Some(RTT_BEFORE_ESTIMATE), last, ..Estimate::default() };
+            self.machine.set_rtt(RTT_BEFORE_ESTIMATE);
+        }
+        self.rtt.told = rtt_estimate;
+    }
+
+    fn footprint(&self) -> usize {
+        self.machine.footprint()
+    }
 
     fn set_rtt(&mut self, rtt: Duration) {
         if !self.rtt.told {

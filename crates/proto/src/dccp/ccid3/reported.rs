@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::DEFAULT_RTT;
 use super::options::{LossIntervals, MAX_INTERVALS};
 use crate::dccp::seqno::SeqNo;
+use crate::rate::history::DEFAULT_RTT;
 use crate::rate::{Parameters, ReceiveRate, equation, history};
 use crate::time::{Duration, Instant};
 

@@ -65,10 +65,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The source can send at any rate: see [`Machine::report_rate`].
-    pub fn report_rate(&mut self) {
-        self.machine.report_rate();
-    }
     /// A half that has sent nothing; `now` is when the connection, or this CCID on it, began.
     /// `ladder` lists the source's rates, best first; empty if it cannot choose.
     #[must_use]
@@ -92,15 +88,6 @@ impl Sender {
             tell_rtt: false,
         }
     }
-    /// Sets whether data packets are ECN-capable: the other side's ECN Incapable is off (RFC 4340
-    /// §12.1) and the flow uses ECN.
-    pub fn set_ect(&mut self, ect: bool) {
-        self.ect = ect;
-    }
-    /// Sets whether data packets report the round-trip time: Send RTT Estimate is on (RFC 6323 §3).
-    pub fn set_rtt_estimate(&mut self, tell: bool) {
-        self.tell_rtt = tell;
-    }
     /// Sets the handshake's round-trip time (RFC 4342 §5: the initial rate may use it).
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,
@@ -114,13 +101,6 @@ impl Sender {
     #[must_use]
     pub const fn machine(&self) -> &Machine {
         &self.machine
-    }
-
-    /// Bytes held for packets sent and reports.
-    pub(crate) fn footprint(&self) -> usize {
-        self.left.capacity() * size_of::<Left>()
-            + self.reported.footprint()
-            + self.machine.footprint()
     }
 
     /// The packet with this number, if it is remembered.
@@ -327,10 +307,6 @@ impl ccid::Sender for Sender {
     fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.machine.on_timeout(now, probe);
     }
-    /// RFC 4342 §6: the receiver decides how often it acknowledges; Ack Ratio is not used.
-    fn ack_ratio(&self) -> Option<u16> {
-        None
-    }
     fn packets_per_rtt(&self) -> u64 {
         self.machine.rtt().map_or(1, |rtt| ceil_u64(self.allowed(rtt)).max(1))
     }
@@ -339,6 +315,16 @@ impl ccid::Sender for Sender {
     }
     fn ect(&self) -> bool {
         self.ect
+    }
+    fn footprint(&self) -> usize {
+        let left = self.left.capacity() * size_of::<Left>();
+        left + self.reported.footprint() + self.machine.footprint()
+    }
+    fn agree(&mut self, ect: bool, rtt_estimate: bool) {
+        (self.ect, self.tell_rtt) = (ect, rtt_estimate);
+    }
+    fn report_rate(&mut self) {
+        self.machine.report_rate();
     }
     fn target_rate(&mut self) -> Option<Rate> {
         self.machine.target_rate()

@@ -7,13 +7,14 @@
 
 mod row;
 
+use super::ccid::kind;
 use super::config::Config;
-use super::halves::kind;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
 use super::seqno::SeqNo;
+use crate::octets::number;
 pub use row::UnknownValue;
-use row::{Confirm, Feature, KNOWN, Rule, State, number};
+use row::{Confirm, Feature, KNOWN, Rule, State};
 
 /// The end at which a feature is located (§6.4: Feature Location), relative to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

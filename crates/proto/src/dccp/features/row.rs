@@ -6,6 +6,7 @@ use crate::dccp::config::Ccid;
 use crate::dccp::options::{Feature as Value, Opt, Options, feature as name};
 use crate::dccp::packet::ResetCode;
 use crate::dccp::seqno::{DEFAULT_WINDOW, GREATEST_WINDOW, MIN_WINDOW, SeqNo};
+use crate::octets::number;
 
 /// Reconciliation rules (§6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +101,6 @@ pub(super) struct Feature {
     /// The other end asked and was answered.
     pub(super) settled: bool,
     pub(super) confirm: Option<Confirm>,
-}
-
-pub(super) fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// §6.3.1: the first of the server's values that the client lists too.

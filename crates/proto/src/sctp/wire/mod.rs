@@ -1,29 +1,20 @@
-//! The SCTP packet (RFC 9260 §3): the common header with its CRC-32c, and a sequence of chunks. Each
-//! kind of chunk has a file; `tlv` parses type-length-value elements.
+//! The SCTP packet (RFC 9260 §3): the common header with its CRC-32c, and a sequence of chunks.
 //!
 //! A packet is rejected whole if a length is wrong or a chunk is too short for its type. Unknown
 //! types are kept unchanged: the endpoint handles them (§3.2).
 
-mod control;
-mod data;
-mod error;
-mod forward;
-mod init;
-mod parameter;
-mod sack;
-mod tlv;
+mod chunk;
+mod element;
 
-use crate::octets::Tail;
-use crate::packet::PacketBox;
-use crate::packet::Quoted;
-use crate::transport::{Layers, PacketFormat};
 use std::net::IpAddr;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
 
 use crate::octets::checksum::crc32c;
-use crate::octets::{Ends, Hints, WireError, at_least, u16_at, u32_at};
-use crate::sctp::{COMMON_HEADER, Chunk, Data, Packet};
+use crate::octets::{Ends, Hints, Tail, WireError, at_least, u16_at, u32_at};
+use crate::packet::{PacketBox, Quoted};
+use crate::sctp::{COMMON_HEADER, Chunk, Data, Packet, Parameter};
+use crate::transport::{Layers, PacketFormat};
 
 /// SCTP's protocol number (RFC 9260 §15.1).
 pub const PROTOCOL: u8 = 132;
@@ -44,13 +35,13 @@ pub fn quoted(tag: u32) -> Quoted {
 /// `out` then holds a part of it.
 pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
-    out.extend_from_slice(&ends.src_port.to_be_bytes());
-    out.extend_from_slice(&ends.dst_port.to_be_bytes());
-    out.extend_from_slice(&packet.tag.to_be_bytes());
-    out.extend_from_slice(&[0; 4]);
+    out.put_u16(ends.src_port);
+    out.put_u16(ends.dst_port);
+    out.put_u32(packet.tag);
+    out.put_u32(0);
     for chunk in &packet.chunks {
-        emit_chunk(chunk, out)?;
-        tlv::pad(start, out);
+        chunk::emit(chunk, out)?;
+        element::pad(start, out);
     }
     let bytes = &mut out[start..];
     if bytes.len() > usize::from(u16::MAX) {
@@ -113,10 +104,9 @@ fn parse_chunks(mut rest: Bytes, mut hints: Hints) -> Result<Vec<Chunk>, WireErr
     }
     let mut chunks = Vec::new();
     while !rest.is_empty() {
-        at_least(&rest, 4, "SCTP chunk header")?;
-        let (kind, flags) = (rest[0], rest[1]);
-        let value = tlv::take(&mut rest, "SCTP chunk")?;
-        let chunk = parse_chunk(kind, flags, value, hints)?;
+        let (head, value) = element::take(&mut rest, "SCTP chunk")?;
+        let [kind, flags] = head.to_be_bytes();
+        let chunk = chunk::parse(kind, flags, value, hints)?;
         if let (Chunk::Data(Data { payload, .. }), Some(offset)) =
             (&chunk, &mut hints.virtual_offset)
         {
@@ -127,62 +117,18 @@ fn parse_chunks(mut rest: Bytes, mut hints: Hints) -> Result<Vec<Chunk>, WireErr
     Ok(chunks)
 }
 
-fn parse_chunk(kind: u8, flags: u8, value: Bytes, hints: Hints) -> Result<Chunk, WireError> {
-    Ok(match kind {
-        0 | 64 => Chunk::Data(data::parse(kind, flags, value, hints)?),
-        1 => Chunk::Init(init::parse(value)?),
-        2 => Chunk::InitAck(init::parse(value)?),
-        3 => Chunk::Sack(sack::parse(&value)?),
-        6 => Chunk::Abort { reflected: flags & 1 == 1, causes: error::parse(value)? },
-        9 => Chunk::Error(error::parse(value)?),
-        4 | 5 | 7 | 8 | 10..=14 => control::parse(kind, flags, value)?,
-        192 | 194 => Chunk::ForwardTsn(forward::parse(kind, &value)?),
-        _ => Chunk::Unknown { kind, flags, value },
-    })
-}
-
-/// Appends a chunk without its padding.
-fn emit_chunk(chunk: &Chunk, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let length = u16::try_from(chunk.length()).map_err(|_| WireError::TooLong("SCTP chunk"))?;
-    let [high, low] = length.to_be_bytes();
-    out.extend_from_slice(&[chunk.number(), flags(chunk), high, low]);
-    match chunk {
-        Chunk::Data(data) => data::emit(data, out),
-        Chunk::Init(init) | Chunk::InitAck(init) => init::emit(init, out)?,
-        Chunk::Sack(sack) => sack::emit(sack, out),
-        Chunk::Abort { causes, .. } | Chunk::Error(causes) => error::emit(causes, out)?,
-        Chunk::ForwardTsn(forward) => forward::emit(forward, out),
-        _ => control::emit(chunk, out),
-    }
-    Ok(())
-}
-
-const fn flags(chunk: &Chunk) -> u8 {
-    match chunk {
-        Chunk::Data(data) => data::flags(data),
-        Chunk::Abort { reflected, .. } | Chunk::ShutdownComplete { reflected } => *reflected as u8,
-        Chunk::Unknown { flags, .. } => *flags,
-        _ => 0,
-    }
-}
-
 /// The bytes of a chunk without its padding; none if it is longer than its length field can hold.
 #[must_use]
 pub fn chunk_bytes(chunk: &Chunk) -> Bytes {
     let mut out = Vec::with_capacity(chunk.wire_bytes());
-    if emit_chunk(chunk, &mut out).is_err() {
-        out.clear();
-    }
-    out.into()
+    chunk::emit(chunk, &mut out).map_or_else(|_| Bytes::new(), |()| out.into())
 }
 
 /// The bytes of a parameter, as a report of an unrecognised one quotes it.
-pub(crate) fn parameter_bytes(parameter: &crate::sctp::Parameter) -> Bytes {
+pub(crate) fn parameter_bytes(parameter: &Parameter) -> Bytes {
     let mut out = Vec::with_capacity(parameter.length());
-    if parameter::emit(parameter, &mut out).is_err() {
-        out.clear();
-    }
-    out.into()
+    let all = std::slice::from_ref(parameter);
+    element::emit_parameters(all, &mut out).map_or_else(|_| Bytes::new(), |()| out.into())
 }
 
 impl PacketFormat for PacketBox<Packet> {

@@ -3,18 +3,19 @@
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
-use talkspurt_scenario::model::{self, Cell, Standard};
+use talkspurt_scenario::model;
 use talkspurt_sim::cell::rates::Rates;
 use talkspurt_sim::cell::timing::Timing;
 
 use super::hops::{cafe, cbr};
 use super::saturation;
-use crate::support::{run, scenario};
+use crate::support::{point, run, scenario};
 
 #[test]
 fn arf_falls_after_two_climbs_after_ten_and_regrets_at_once() {
-    let queue = model::Queue::Droptail(model::DropTail { packets: Some(1), ..Default::default() });
-    let timing = Timing::new(&Cell::plain(Standard::B, queue));
+    let point =
+        point(&scenario("1s", &[cafe(&["a"], ""), cbr("up", "a-net", "1Mbit/s", 1400, "")]));
+    let timing = Timing::new(&point.scenario.cells[0]);
     let words = model::Arf { up_after: 10, down_after: 2, timer: 15 };
     let mut rates = Rates::new(&model::RateControl::Arf(words), &timing);
     let mut rng = Rng::new(1, "unused");

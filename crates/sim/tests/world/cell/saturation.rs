@@ -30,7 +30,7 @@ pub(super) fn goodput(n: u32, bytes: u32, seconds: u64, more: &str) -> f64 {
     world.run_until(end, &AtomicBool::new(false));
     world.settle();
     world.assert_conservation();
-    let tally = world.cells()[0].tally();
+    let tally = world.cells()[0].tally;
     assert_eq!(tally.bytes, tally.packets * u64::from(bytes));
     // All contenders are one link, whose time in a collision counts once.
     let contenders = world.cells()[0].counters(end).last().expect("a link");
