@@ -14,13 +14,14 @@ from typing import Any
 
 from talkspurt.metrics.catalogue import quantity
 
-CUT, STILL, SPREAD = "*", "=", "{"
-"""Marks of a clipped end, of values that were all equal, and of the flows of a count."""
+CUT, STILL, SPREAD, BELOW = "*", "=", "{", "<"
+"""Marks of a clipped end, of values that were all equal, of the flows of a count, and of a bound."""
 
 WORDS = {
     CUT: "the interval ends at the limit of possible values; more replications would "
     "make it shorter.",
     STILL: "every replication gave this value, so that there is no interval.",
+    BELOW: "the value is outside the range of the E-model, which validates no more than this bound.",
     SPREAD: "… }: the least and the greatest of the flows of which this is the mean.",
 }
 
@@ -53,7 +54,7 @@ def ends(row: Mapping[str, Any]) -> Ends | None:
     A row is one of ``Study.summary`` or ``Study.differences``; a difference of two scores may span
     the length of their scale in either direction.
     """
-    if row["low"] is None or still(row):
+    if row["low"] is None or still(row) or row.get("bound") is not None:
         return None
     shown = quantity(row["measure"])
     least, most = shown.least, shown.most
@@ -86,6 +87,8 @@ def texts(row: Mapping[str, Any] | None) -> tuple[str, str]:
     if row is None or row["mean"] is None:
         return "–", ""
     shown = quantity(row["measure"])
+    if (bound := row.get("bound")) is not None:
+        return ("–" if "baseline" in row else f"{BELOW}{shown.show(bound)}"), ""
     words = [_interval(row)]
     if of_all := some_of_all(row):
         words.append(f"({of_all})")
@@ -119,6 +122,7 @@ def legend(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Explanations of the marks that occur in a table."""
     used: set[str] = set()
     for row in rows:
-        said = texts(row)[1]
-        used |= {mark for mark in WORDS if mark in said}
+        mean, said = texts(row)
+        used |= {mark for mark in WORDS if mark in said and mark != BELOW}
+        used |= {BELOW} if mean.startswith(BELOW) else set()
     return [f"{mark} {words}" for mark, words in WORDS.items() if mark in used]

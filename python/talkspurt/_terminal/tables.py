@@ -123,14 +123,14 @@ def _users(rank: int) -> Column:
 
 
 def _values(row: Mapping[str, Any], names: Iterable[str]) -> list[Cell]:
-    return [_value(name, row[name]) for name in names]
+    return [_value(name, row) for name in names]
 
 
-def _value(measure: str, value: float | None) -> str:
-    one = column(measure)
+def _value(measure: str, row: Mapping[str, Any]) -> str:
+    one, value = column(measure), row[measure]
     if one.unit == "s":
         return time_text(value)
-    return rate_text(value) if one.unit == "bit/s" else one.show(value, unit=True)
+    return rate_text(value) if one.unit == "bit/s" else one.of(row, unit=True)
 
 
 def _of_view(
@@ -145,7 +145,10 @@ def _of_view(
 def _calls(rows: list[dict[str, Any]]) -> Table:
     table = _of_view("Calls", "calls", rows)
     cells = zip(table.rows, rows, strict=False)
-    table.rows = [[*cell, _satisfaction(row["r_factor"])] for cell, row in cells]
+    table.rows = [
+        [*cell, _satisfaction(row["r_factor"], column("r_factor").outside(row))]
+        for cell, row in cells
+    ]
     return replace(table, columns=[*table.columns, _users(2)])
 
 
@@ -178,7 +181,9 @@ def _spaced(mean: str, spread: str) -> str:
     return f"{mean}{between}{spread}".rstrip()
 
 
-def _satisfaction(r_factor: float | None) -> Text:
+def _satisfaction(r_factor: float | None, bound: float | None) -> Text:
+    if bound is not None:
+        return Text("out of range", style="dim")
     found = verdict(r_factor)
     return Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
 
@@ -286,9 +291,8 @@ def _wide(
     for key, found in cells.items():
         lines.append([*key, *(_cell(found.get(measure)) for measure in columns)])
         if verdicts:
-            lines[-1].append(
-                _satisfaction(found["r_factor"]["mean"] if "r_factor" in found else None)
-            )
+            of = found.get("r_factor", {})
+            lines[-1].append(_satisfaction(of.get("mean"), of.get("bound")))
     table = Table(title, heads, **_cut(lines, file))
     shown = [row for found in list(cells.values())[:MAX_ROWS] for row in found.values()]
     table.legend = intervals.legend(row for row in shown if row["measure"] in columns)

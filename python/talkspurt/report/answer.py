@@ -35,11 +35,11 @@ def of_result(result: RunData) -> dict[str, Any] | None:
             "name": row["name"],
             "over": row["transport"] or "several",
             "style": styles[row["first"]],
-            "mos": (column("mos").show(row["mos"]), ""),
+            "mos": (column("mos").of(row), ""),
             "limits": limits(members_of(every, row), "calls"),
             "missing": missing(members_of(every, row)),
             "verdict": verdict(row["r_factor"]),
-            "cells": [(column(name).show(row[name]), "") for name in RUN_COLUMNS],
+            "cells": [(column(name).of(row), "") for name in RUN_COLUMNS],
         }
         for row in condensed(every)
     ]

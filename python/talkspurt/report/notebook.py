@@ -18,7 +18,7 @@ MAX_ROWS = 60
 def result(of: RunData) -> str:
     """Title, and a table of the flows."""
     rows = [
-        [row["name"], row["transport"], *(column(c).show(row[c], unit=True) for c in COLUMNS)]
+        [row["name"], row["transport"], *(column(c).of(row, unit=True) for c in COLUMNS)]
         for row in of.flows.head(MAX_ROWS).iter_rows(named=True)
     ]
     heads = ["flow", "over", *(column(c).label for c in COLUMNS)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from talkspurt._lazy import pl
 from talkspurt._text.format import offered
 from talkspurt.analysis.means import Interval, bootstrap, student
-from talkspurt.metrics.catalogue import SOUND, VIEWS, Computed, Metric, of_a_flow
+from talkspurt.metrics.catalogue import SOUND, VIEWS, Computed, Metric, of_a_flow, quantity
 from talkspurt.results import concatenation
 from talkspurt.results.axis import Axis
 from talkspurt.results.run_data import SUMMARIES, RunData, finite
@@ -309,7 +309,9 @@ class StudyData:
           and ``deviation`` (sample standard deviation; 0 if all values are equal, which does not
           mean that the mean is certain);
         * ``member_low``, ``member_high``: the minimum and maximum mean of a member, null for a flow
-          outside groups.
+          outside groups;
+        * ``bound``: an upper bound of the mean, if values leave the range of their model (a MOS
+          outside that of the E-model is not validated); else null.
 
         Raises:
             KeyError: if there is no such metric, it is not a number per flow, or runs lack its
@@ -317,12 +319,15 @@ class StudyData:
         """
         rows = []
         wanted = list(dict.fromkeys(names))
-        for cell in self._cells(wanted, members=members):
+        bounds = self._bounds(wanted)
+        for cell in self._cells([*wanted, *bounds.values()], members=members):
             for name in wanted:
                 numbers = [v for v in cell.of_runs(name).values() if v is not None]
                 # The flows of a group have other names than it.
                 each = cell.of_members(name) if list(cell.members) != [cell.flow] else []
-                rows.append(self._row(cell, name, self._interval(numbers, interval, each)))
+                found = self._interval(numbers, interval, each)
+                found["bound"] = _outside(cell, name, bounds)
+                rows.append(self._row(cell, name, found))
         return self._frame(rows)
 
     def differences(
@@ -340,7 +345,8 @@ class StudyData:
         baseline (default: the first value), all else equal; both share the seed. One row per
         setting other than the baseline, flow and measure, with the columns of :meth:`summary` and
         ``baseline``; ``mean`` is the mean difference, value − baseline. The flows of a ``count``
-        are compared by their means in each replication, or with ``members=True`` individually. With
+        are compared by their means in each replication, or with ``members=True`` individually.
+        ``bound`` is not null where one of both means leaves the range of its model. With
         few replications a bootstrap interval is too short, since it contains no values beyond those
         observed.
         """
@@ -348,7 +354,9 @@ class StudyData:
         base = chosen.labels[0] if baseline is None else baseline
         self._check_label(chosen, base)
         wanted = list(dict.fromkeys(names))
-        cells = {cell.key: cell for cell in self._cells(wanted, members=members)}
+        bounds = self._bounds(wanted)
+        measures = [*wanted, *bounds.values()]
+        cells = {cell.key: cell for cell in self._cells(measures, members=members)}
         rows = []
         for cell in cells.values():
             other = cells.get((tuple({**cell.settings, axis: base}.items()), cell.flow))
@@ -359,6 +367,9 @@ class StudyData:
                 pairs = ((value, base_of.get(k)) for k, value in cell.of_runs(name).items())
                 apart = [a - b for a, b in pairs if a is not None and b is not None]
                 row = self._row(cell, name, self._interval(apart, interval))
+                if any(_outside(one, name, bounds) is not None for one in (cell, other)):
+                    shown = quantity(name)
+                    row["bound"] = shown.most - shown.least
                 rows.append({**row, "baseline": base})
         return self._frame(rows, "baseline")
 
@@ -487,6 +498,12 @@ class StudyData:
         """The value of each axis, by column name."""
         return {axis.column: axis.value(settings[axis.name]) for axis in self.axes}
 
+    def _bounds(self, names: Iterable[str]) -> dict[str, str]:
+        """The bounds of the metrics that have one, in results that have it, by metric."""
+        there = self._stack("flows").columns
+        bounds = {name: getattr(of_a_flow(name), "bound", "") for name in names}
+        return {name: bound for name, bound in bounds.items() if bound in there}
+
     def _row(self, cell: Cell, name: str, found: dict[str, Any]) -> dict[str, Any]:
         flow = {"flow": cell.flow, "members": len(cell.members), "measure": name}
         return {**self._columns(cell.settings), **flow, **found}
@@ -528,7 +545,7 @@ class StudyData:
         schema |= dict.fromkeys([*more, "flow"], pl.String())
         schema |= {"members": pl.Int64(), "measure": pl.String()}
         schema |= dict.fromkeys(("count", "replications"), pl.Int64())
-        numbers = ("mean", "low", "high", "deviation", "member_low", "member_high")
+        numbers = ("mean", "low", "high", "deviation", "member_low", "member_high", "bound")
         return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(numbers, pl.Float64())})
 
     def to_json(self) -> dict[str, Any]:
@@ -560,6 +577,18 @@ def _whose(flows: pl.DataFrame) -> Iterable[tuple[int, str, str]]:
     groups = flows["group"] if "group" in flows.columns else itertools.repeat(None, flows.height)
     for i, flow, group in zip(flows[concatenation.RUN], flows["name"], groups, strict=True):
         yield i, flow, group or flow
+
+
+def _outside(cell: Cell, name: str, bounds: Mapping[str, str]) -> float | None:
+    """The mean bound of a metric, if a value leaves the range of its model."""
+    if name not in bounds:
+        return None
+    values, limits = cell.of_runs(name), cell.of_runs(bounds[name])
+    both = [(value, limit) for k, value in values.items()
+            if value is not None and (limit := limits[k]) is not None]  # fmt: skip
+    if all(value >= limit for value, limit in both):
+        return None
+    return _mean([limit for _, limit in both])
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -7,9 +7,10 @@ here, so that figures and tables label both alike.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 Better = Literal["higher", "lower", "neither"]
 Known = Literal["sender", "receiver", "both"]
@@ -175,6 +176,8 @@ class Column:
         known: the end of the flow that knows it without the other's notes, or ``both``.
         least: its minimum, in the stored unit.
         most: its maximum.
+        bound: the metric that bounds it from above outside the range of its model, and equals it
+            inside; empty without a model.
         title: head of its column in a table of a run on the terminal.
         long_title: the head where ``title`` alone is ambiguous, or empty.
         study_title: head of its column in a table of a study, if not the label.
@@ -195,6 +198,7 @@ class Column:
     known: Known = "both"
     least: float = 0.0
     most: float = math.inf
+    bound: str = ""
     title: str = ""
     long_title: str = ""
     study_title: str = ""
@@ -203,6 +207,17 @@ class Column:
     def show(self, value: float | None, *, unit: bool = False) -> str:
         """The value as text in the shown unit; a dash if there is none."""
         return self.quantity.show(value, unit=unit)
+
+    def outside(self, row: Mapping[str, Any]) -> float | None:
+        """The bound of its value in a row of its table, if that is outside the range of its model."""
+        # Results of earlier versions have no bounds.
+        value, bound = row.get(self.name), row.get(self.bound)
+        return bound if value is not None and bound is not None and bound > value else None
+
+    def of(self, row: Mapping[str, Any], *, unit: bool = False) -> str:
+        """Its value in a row of its table as text; "<" and its bound outside the range of its model."""
+        bound = self.outside(row)
+        return self.show(row[self.name], unit=unit) if bound is None else f"<{self.show(bound)}"
 
     @property
     def quantity(self) -> Quantity:
