@@ -15,13 +15,13 @@ from typing import Any
 from talkspurt.metrics.catalogue import quantity
 
 CUT, STILL, SPREAD, BELOW = "*", "=", "{", "<"
-"""Marks of a clipped end, of values that were all equal, of the flows of a count, and of a bound."""
+"""Marks of a clipped end, of equal values, of the flows of a count, and of a bound."""
 
 WORDS = {
     CUT: "the interval ends at the limit of possible values; more replications would "
     "make it shorter.",
     STILL: "every replication gave this value, so that there is no interval.",
-    BELOW: "the value is outside the range of the E-model, which validates no more than this bound.",
+    BELOW: "the value is outside the range of the E-model, and below this bound.",
     SPREAD: "… }: the least and the greatest of the flows of which this is the mean.",
 }
 

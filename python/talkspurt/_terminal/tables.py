@@ -144,11 +144,8 @@ def _of_view(
 
 def _calls(rows: list[dict[str, Any]]) -> Table:
     table = _of_view("Calls", "calls", rows)
-    cells = zip(table.rows, rows, strict=False)
-    table.rows = [
-        [*cell, _satisfaction(row["r_factor"], column("r_factor").outside(row))]
-        for cell, row in cells
-    ]
+    grade, cells = column("r_factor"), zip(table.rows, rows, strict=False)
+    table.rows = [[*it, _satisfaction(row["r_factor"], grade.outside(row))] for it, row in cells]
     return replace(table, columns=[*table.columns, _users(2)])
 
 

@@ -209,13 +209,13 @@ class Column:
         return self.quantity.show(value, unit=unit)
 
     def outside(self, row: Mapping[str, Any]) -> float | None:
-        """The bound of its value in a row of its table, if that is outside the range of its model."""
+        """The bound of its value in a row, if that is outside the range of its model."""
         # Results of earlier versions have no bounds.
         value, bound = row.get(self.name), row.get(self.bound)
         return bound if value is not None and bound is not None and bound > value else None
 
     def of(self, row: Mapping[str, Any], *, unit: bool = False) -> str:
-        """Its value in a row of its table as text; "<" and its bound outside the range of its model."""
+        """Its value in a row as text; outside the range of its model, "<" and its bound."""
         bound = self.outside(row)
         return self.show(row[self.name], unit=unit) if bound is None else f"<{self.show(bound)}"
 
