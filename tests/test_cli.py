@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import talkspurt as package
-from command import refused, start, succeed, talkspurt, until
+from command import process, refused, start, succeed, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
 from talkspurt.runs import engine
 from texts import UDP, cbr, flow_text, link_text, scenario_text
@@ -327,9 +327,7 @@ def test_a_reader_that_goes_away_is_no_error(folder, tmp_path, command):
     words = command.replace("FILE", str(folder / "small.toml"))
     # A reader that is gone before the first word: the writer is sure to notice.
     line = f"(sleep 0.1; {sys.executable} -m talkspurt {words}) | true; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = process("bash", "-c", line, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

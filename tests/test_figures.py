@@ -9,7 +9,7 @@ import pytest
 from matplotlib.text import Text
 
 import talkspurt
-from conftest import made, made_study
+from conftest import made, made_study, row_of
 from talkspurt import figures
 from talkspurt.figures import (
     chart,
@@ -504,7 +504,7 @@ def test_a_dossier_says_why_a_call_has_no_score(folder):
     unrated = {"kind": "speech", "codec": "g728"}
     lossy = {"flows.call.source": unrated, "links.sky.loss": 0.05}
     run = talkspurt.run(folder / "small.toml", set=lossy)
-    row = run.flows.filter(name="call").row(0, named=True)
+    row = row_of(run, "call")
     assert row["mos"] is None
     tables = {"flows": run.flows, "links": run.links}
     kept = Run("small", run.seed, run.digest, run.duration_s, tables)

@@ -7,12 +7,12 @@ line in docs/validation/golden.md that says why. That page lists these and all o
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import talkspurt
+from command import process
 from talkspurt.scenarios.source import read
 
 ROOT = Path(__file__).parent.parent
@@ -149,7 +149,7 @@ def rows() -> dict[str, list[str]]:
 def stored() -> set[str]:
     """Files with stored values: digests, texts, limits, and data that tests include."""
     command = ["git", "ls-files", "tests", "crates", "benches", "docs"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = process(*command, cwd=ROOT)
     if listed.returncode:
         pytest.skip("no checkout of git")
     wide = r"0x(?:[0-9a-f]{4}_){3}[0-9a-f]{4}"

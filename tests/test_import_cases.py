@@ -4,12 +4,12 @@ datagrams without a number, fragments, keep-alives, packets over 64 KiB."""
 import os
 import shutil
 import struct
-import subprocess
 import sys
 
 import pytest
 
 from captures import ipv4, media, tcp, udp, written
+from command import output, process
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
@@ -166,10 +166,7 @@ def test_throughput_of_fragments_is_that_of_tshark(tmp_path):
     file = written(
         tmp_path / "f.pcap", [p for i in range(50) for p in fragments(bytes(3992), i, i / 10)]
     )
-    told = subprocess.run(
-        ["tshark", "-r", file, "-q", "-z", "io,stat,0,BYTES"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    told = output("tshark", "-r", file, "-q", "-z", "io,stat,0,BYTES")
     total = next(line for line in told.splitlines() if "<>" in line).split("|")[2]
     assert only_row(read([file]))["received_bytes"] == int(total)
 
@@ -339,8 +336,11 @@ def test_the_length_of_a_file_is_checked_before_it_is_read(tmp_path):
         ("long.toml", "check", 2, "is longer than 16 MiB"),
     ):  # fmt: skip
         more = "--no-report --out out" if command == "import" else ""
-        done = subprocess.run(
-            ["bash", "-c", f"{words} {command} {name} {more}"], cwd=tmp_path, timeout=120,
-            capture_output=True, text=True, check=False, env={**os.environ, "POLARS_MAX_THREADS": "1"},
-        )  # fmt: skip
+        done = process(
+            "bash",
+            "-c",
+            f"{words} {command} {name} {more}",
+            cwd=tmp_path,
+            env={**os.environ, "POLARS_MAX_THREADS": "1"},
+        )
         assert done.returncode == code and said in done.stderr, done.stderr

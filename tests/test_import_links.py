@@ -3,12 +3,12 @@ not read is counted by its kind. tshark reads every capture, too."""
 
 import shutil
 import struct
-import subprocess
 
 import polars as pl
 import pytest
 
 from captures import ipv4, media, tcp, written
+from command import output
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 
@@ -127,11 +127,8 @@ LINKS = {
 
 
 def tshark(path, *options):
-    told = subprocess.run(
-        ["tshark", "-r", path, "-T", "fields", *options],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return told.stdout.splitlines()
+    told = output("tshark", "-r", path, "-T", "fields", *options)
+    return told.splitlines()
 
 
 def numbers(path):

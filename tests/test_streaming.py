@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import talkspurt
-from command import start, succeed, until
+from command import output, start, succeed, until
 from command import talkspurt as command
 from talkspurt import api
 from talkspurt.metrics import dictionary
@@ -99,14 +98,8 @@ which must be small: pytest is not."""
 def peak_bytes(scenario: Path, where: Path) -> int:
     """Peak memory of ``talkspurt run`` with its results in a folder."""
     run = [sys.executable, "-m", "talkspurt", "run", scenario, "--json", "--no-report"]
-    told = subprocess.run(
-        [sys.executable, "-c", PEAK, *map(str, run), "--out", str(where)],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return int(told.stdout) * (1 if sys.platform == "darwin" else 1024)
+    told = output(sys.executable, "-c", PEAK, *map(str, run), "--out", where)
+    return int(told) * (1 if sys.platform == "darwin" else 1024)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell peak memory")

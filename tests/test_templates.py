@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 import talkspurt as package
-from command import succeed, talkspurt
+from command import output, succeed, talkspurt
 from talkspurt import _commands, _core, templates
 
 ROOT = Path(__file__).parent.parent
@@ -198,8 +198,8 @@ def completed(words):
     script = _commands.app.generate_completion(shell="bash")
     script += f"\nCOMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
     script += '_talkspurt; printf "%s\\n" "${COMPREPLY[@]}"\n'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    done = output("bash", "-c", script)
+    return done.split()
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")

@@ -38,6 +38,12 @@ def axis_text(path, values, **more):
     return "[[axes]]\n" + _lines(**more, path=path, values=values)
 
 
+def put(file, text):
+    """The file, with this text in it."""
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
 def _ends(ends):
     return dict(zip(("from", "to"), ends.split(">"), strict=True))
 
