@@ -19,7 +19,19 @@ from talkspurt.errors import StoreError
 from talkspurt.results.axis import Axis
 from talkspurt.results.result import Result
 from talkspurt.results.study import Study
-from texts import BULK, NEWRENO, UDP, flow_text, link_text, put, scenario_text
+from texts import (
+    BULK,
+    NEWRENO,
+    UDP,
+    dccp,
+    flow_text,
+    inline,
+    link_text,
+    put,
+    scenario_text,
+    speech,
+    tcp,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,24 +72,13 @@ def _name(path):
     return path.stem.removeprefix("test_")
 
 
+SPOKEN, FIXED = {"file": "speech.wav", "repeat": True}, inline("fixed")
 SCENARIO = scenario_text(
     "Small",
     "4s",
     link_text("sky", "west>east", "256kbit/s", "120ms", 12),
-    flow_text(
-        "call",
-        "west>east",
-        UDP,
-        '{ kind = "speech", file = "speech.wav", codec = "pcmu", repeat = true }',
-        playout='{ kind = "fixed" }',
-    ),
-    flow_text(
-        "tcp-call",
-        "west>east",
-        NEWRENO,
-        '{ kind = "speech", file = "speech.wav", codec = "pcma", repeat = true }',
-        playout='{ kind = "fixed" }',
-    ),
+    flow_text("call", "west>east", UDP, speech("pcmu", **SPOKEN), playout=FIXED),
+    flow_text("tcp-call", "west>east", NEWRENO, speech("pcma", **SPOKEN), playout=FIXED),
     flow_text("upload", "west>east", NEWRENO, BULK),
     description="Two calls and an upload over a *slow* link.",
     seed=3,
@@ -85,35 +86,20 @@ SCENARIO = scenario_text(
     measure='{ from = "500ms" }',
 )
 
-SILENT = SCENARIO.replace('file = "speech.wav", codec = "pcmu", repeat = true', 'codec = "pcmu"')
+SILENT = SCENARIO.replace(speech("pcmu", **SPOKEN), speech("pcmu"))
 """The same, but the first call is packets nobody can hear."""
 
+TOKENS = inline("tfrc", rate="{ token_bucket = {} }")
 CONTROLLED = scenario_text(
     "Controlled",
     "12s",
     link_text("sky", "west>east", "256kbit/s", "60ms", 12),
-    flow_text("two", "west>east", '{ kind = "dccp", ccid = 2, window = { initial_ssthresh = 8 } }'),
-    flow_text(
-        "three",
-        "west>east",
-        '{ kind = "dccp", ccid = 3 }',
-        reverse='{ kind = "speech", codec = "pcma" }',
-    ),
-    flow_text(
-        "tb",
-        "west>east",
-        '{ kind = "tfrc", rate = { token_bucket = {} } }',
-        '{ kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g729a"] }',
-    ),
-    flow_text(
-        "upload",
-        "west>east",
-        '{ kind = "tcp", controller = "newreno", mss = "500B" }',
-        BULK,
-        start="3s",
-    ),
+    flow_text("two", "west>east", dccp(2, window="{ initial_ssthresh = 8 }")),
+    flow_text("three", "west>east", dccp(3), reverse=speech("pcma")),
+    flow_text("tb", "west>east", TOKENS, speech(ladder='["pcmu", "g726-32", "g729a"]')),
+    flow_text("upload", "west>east", tcp("newreno", mss="500B"), BULK, start="3s"),
     link_text("ground", "south>north", "2Mbit/s", "60ms", 8),
-    flow_text("model", "south>north", '{ kind = "tcp", controller = "bbr" }', BULK),
+    flow_text("model", "south>north", tcp("bbr"), BULK),
     seed=3,
 )
 """Calls under congestion control beside an upload, and an upload by another road."""

@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from command import process
+from command import output
 from pages import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -59,16 +59,6 @@ def test_the_transport_of_the_page_is_measured_over_loopback():
     follow(copy)
     with (copy / "crates/measure/tests/loopback.rs").open("a") as tests:
         tests.write(NAMED)
-    done = process(
-        "cargo",
-        "test",
-        "--package",
-        "talkspurt-measure",
-        "--test",
-        "loopback",
-        "_transport",
-        cwd=copy,
-        env={**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    words = ["cargo", "test", "--package", "talkspurt-measure", "--test", "loopback", "_transport"]
+    target = {"CARGO_TARGET_DIR": str(ROOT / "target")}
+    assert "2 passed" in output(*words, cwd=copy, env=target, timeout=None)

@@ -11,7 +11,7 @@ import pytest
 import talkspurt
 from command import succeed, told
 from talkspurt.metrics import dictionary
-from texts import UDP, axis_text, cbr, flow_text, link_text, put, scenario_text
+from texts import NEWRENO, UDP, axis_text, cbr, flow_text, link_text, put, scenario_text
 
 STUDY = scenario_text(
     "Dictionary",
@@ -19,9 +19,7 @@ STUDY = scenario_text(
     link_text("one", "a>b", "1Mbit/s", "10ms", 20),
     flow_text("call", "a>b", UDP, cbr("64kbit/s", "160B")),
     axis_text("links.one.delay", '["10ms", "200ms"]'),
-    axis_text(
-        "flows.call.transport", '[{ kind = "udp" }, { kind = "tcp", controller = "newreno" }]'
-    ),
+    axis_text("flows.call.transport", f"[{UDP}, {NEWRENO}]"),
     nodes="{ a = {}, b = {} }",
     record="{ packets = true }",
     replications="{ count = 2 }",

@@ -711,24 +711,8 @@ def test_other_systems_are_refused(monkeypatch):
 
 
 def test_commands_are_split_at_their_nodes():
-    rest = [
-        "iperf3",
-        "-c",
-        "server",
-        "--at",
-        "noon",
-        "--serve",
-        "laptop",
-        "--",
-        "ls",
-        "--",
-        "-x",
-        "--at",
-        "server",
-        "--",
-        "sh",
-    ]
-    assert wanted(["laptop"], [], rest) == [
+    rest = "iperf3 -c server --at noon --serve laptop -- ls -- -x --at server -- sh"
+    assert wanted(["laptop"], [], rest.split()) == [
         Wanted("laptop", ("iperf3", "-c", "server", "--at", "noon"), serves=False),
         Wanted("laptop", ("ls", "--", "-x"), serves=True),
         Wanted("server", ("sh",), serves=False),

@@ -17,20 +17,15 @@ from command import talkspurt as command
 from talkspurt.errors import StoreError
 from talkspurt.results.run_data import TABLES
 from talkspurt.runs import exporting
-from texts import UDP, cbr, flow_text, link_text, put, scenario_text
+from texts import UDP, cbr, dccp, flow_text, inline, link_text, put, scenario_text, tcp
 
 SCENARIO = scenario_text(
     "All that a trace may hold",
     "3s",
     flow_text("call", "home>office", stop="2500ms"),
-    flow_text("cbr", "home>office", '{ kind = "dccp", ccid = 2 }', cbr("200kbit/s", "500B")),
-    flow_text(
-        "bulk",
-        "home>office",
-        '{ kind = "tcp", controller = "sack" }',
-        '{ kind = "bulk", total = "150kB" }',
-    ),
-    flow_text("messages", "office>home", '{ kind = "sctp" }', cbr("50kbit/s", "200B")),
+    flow_text("cbr", "home>office", dccp(2), cbr("200kbit/s", "500B")),
+    flow_text("bulk", "home>office", tcp("sack"), inline("bulk", total="150kB")),
+    flow_text("messages", "office>home", inline("sctp"), cbr("50kbit/s", "200B")),
     link_text("near", "home>hub", "10Mbit/s", "10ms", 6),
     link_text("far", "hub>office", "1Mbit/s", "10ms", 6, loss=0.01),
     record="{ packets = true }",

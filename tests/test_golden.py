@@ -78,26 +78,14 @@ QUEUES = {
     "Shaped FQ-CoDel": "75d493cf5680e8f0ed2a340ae0a0cbfc",
 }
 """And of ``queues``."""
-STUDIES = (
-    "controllers",
-    "every-transport",
-    "jitter-buffers",
-    "large-delay",
-    "multistreaming",
-    "partial-reliability",
-    "queues",
-    "two-paths",
-    "video",
-    "which-transport",
-    "wireless-cell",
-)
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
 def test_a_shipped_scenario_has_its_digest(name: str) -> None:
-    study = name in STUDIES
-    one = {"axes": [], "replications.count": 1} if study else {}
-    result = talkspurt.run(SCENARIOS / f"{name}.toml", set=one)
+    file = SCENARIOS / f"{name}.toml"
+    text = file.read_text(encoding="utf-8")
+    one = {"axes": [], "replications.count": 1} if "[[axes]]" in text else {}
+    result = talkspurt.run(file, set=one)
     assert isinstance(result, talkspurt.Result)
     assert result.digest == GOLDEN[name]
     assert result.manifest["machine_dependent"] == []

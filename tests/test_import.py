@@ -21,32 +21,20 @@ from talkspurt.importing import capture, rtp, tables
 from talkspurt.metrics.computing import compute
 from talkspurt.results.run_data import TABLES
 from talkspurt.runs import exporting
-from texts import cbr, flow_text, link_text, scenario_text
+from texts import cbr, dccp, flow_text, inline, link_text, scenario_text, speech, tcp
 
 DATA = Path(__file__).parent / "data" / "import"
 LINUX = Path(__file__).parent.parent / "crates" / "proto" / "tests" / "data" / "linux-dccp"
 
 
+BUFFER = inline("fixed", buffer="40ms")
 SCENARIO = scenario_text(
     "To be read again",
     "6s",
-    flow_text(
-        "call",
-        "home>office",
-        stop="5s",
-        reverse='{ kind = "speech", codec = "pcma" }',
-        playout='{ kind = "fixed", buffer = "40ms" }',
-    ),
-    flow_text(
-        "cbr", "home>office", '{ kind = "dccp", ccid = 2 }', cbr("100kbit/s", "500B"), stop="5s"
-    ),
-    flow_text(
-        "bulk",
-        "home>office",
-        '{ kind = "tcp", controller = "sack" }',
-        '{ kind = "bulk", total = "150kB" }',
-    ),
-    flow_text("messages", "office>home", '{ kind = "sctp" }', cbr("50kbit/s", "200B"), stop="5s"),
+    flow_text("call", "home>office", reverse=speech("pcma"), playout=BUFFER, stop="5s"),
+    flow_text("cbr", "home>office", dccp(2), cbr("100kbit/s", "500B"), stop="5s"),
+    flow_text("bulk", "home>office", tcp("sack"), inline("bulk", total="150kB")),
+    flow_text("messages", "office>home", inline("sctp"), cbr("50kbit/s", "200B"), stop="5s"),
     link_text("near", "home>hub", "10Mbit/s", "10ms", loss=0.02),
     link_text("far", "hub>office", "1Mbit/s", "10ms", loss=0.02),
     record='{ packets = true, pcapng = ["near", "far"] }',

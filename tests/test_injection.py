@@ -16,22 +16,13 @@ from talkspurt.ns2 import script
 from talkspurt.ns2.tcl import comment, word
 from talkspurt.report import single
 from talkspurt.scenarios.source import read
-from texts import UDP, flow_text, link_text, put, scenario_text
+from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
 needs_tclsh = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
 
-SCENARIO = "\n" + scenario_text(
-    "t",
-    "1s",
-    link_text("l", "a>b", "1Mbit/s", "10ms", 10),
-    flow_text(
-        "x",
-        "a>b",
-        UDP,
-        '{ kind = "cbr", rate = "80kbit/s", packet = "200B", noise = "0ms" }',
-        start_spread="0s",
-    ),
-)
+LINK = link_text("l", "a>b", "1Mbit/s", "10ms", 10)
+FLOW = flow_text("x", "a>b", UDP, cbr("80kbit/s", "200B", noise="0ms"), start_spread="0s")
+SCENARIO = "\n" + scenario_text("t", "1s", LINK, FLOW)
 
 
 def titled(title):
@@ -96,17 +87,11 @@ def test_other_texts_that_are_shown_have_none_either(path, before, after):
     assert problem["line"] is not None
 
 
-TITLES = [
-    "[exec touch harmed]",
-    "a \\\\",
-    "${env(HOME)}",
-    "}; exec touch harmed; {",
-    '\\" [exit 3]',
-]
-
-
 @needs_ns
-@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize(
+    "title",
+    ["[exec touch harmed]", "a \\\\", "${env(HOME)}", "}; exec touch harmed; {", '\\" [exit 3]'],
+)
 def test_a_title_runs_nothing_in_ns2(title, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = both.crosscheck(read(titled(f'"{title}"')))

@@ -16,14 +16,9 @@ import pytest
 import talkspurt
 from talkspurt.runs import exporting
 from test_export import SCENARIO
-from texts import flow_text
+from texts import flow_text, inline, tcp
 
-MODEL = flow_text(
-    "model",
-    "home>office",
-    '{ kind = "tcp", controller = "bbr" }',
-    '{ kind = "bulk", total = "150kB" }',
-)
+MODEL = flow_text("model", "home>office", tcp("bbr"), inline("bulk", total="150kB"))
 TEXTS = {"title", "description"}
 PACKET_TYPES = {
     "initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "stateless_reset",

@@ -36,16 +36,8 @@ from talkspurt.reproduce import (
 from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, GIVEN, MATCHES
 
 KEYS = ["id", "quantity", "unit", "paper", "stated", "inferred", "ns2", "verdict", "reason"]
-MORE = [
-    "given",
-    "of",
-    "restates",
-    "changed_after_runs",
-    "stated_replications",
-    "stated_interval",
-    "inferred_replications",
-    "inferred_interval",
-]
+MORE = ["given", "of", "restates", "changed_after_runs"]
+MORE += [f"{who}_{what}" for who in ("stated", "inferred") for what in ("replications", "interval")]
 
 
 @pytest.fixture(scope="module")
