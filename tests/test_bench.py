@@ -23,6 +23,7 @@ from command import output, process
 from talkspurt.scenarios import units
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import read
+from texts import put
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)
@@ -209,8 +210,7 @@ def test_the_committed_limits_are_those_the_gate_counts(tmp_path):
     limits = gate.Limits.read()
     assert set(limits.instructions) == set(gate.LENGTHS)
     assert 0 < limits.tolerance <= 0.05
-    again = tmp_path / "limits.toml"
-    again.write_text(limits.text(), encoding="utf-8")
+    again = put(tmp_path / "limits.toml", limits.text())
     assert gate.Limits.read(again) == limits == gate.Limits.read()
     assert limits.text() == gate.FILE.read_text(encoding="utf-8")
 

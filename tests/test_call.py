@@ -397,14 +397,8 @@ def test_a_second_caller_is_told_that_the_line_is_busy(tmp_path):
 
 
 def test_a_server_of_measurements_answers_no_call(tmp_path):
-    server = start(
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--user",
-        "nobody",
-        env={**SECRET, "PYTHONUNBUFFERED": "1"},
-    )
+    env = {**SECRET, "PYTHONUNBUFFERED": "1"}
+    server = start("serve", "--listen", "127.0.0.1:0", "--user", "nobody", env=env)
     try:
         port = int(server.stdout.readline().split(":")[1])
         done = calling(tmp_path, port, run=refused)

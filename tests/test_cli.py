@@ -13,7 +13,7 @@ import talkspurt as package
 from command import process, refused, start, succeed, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
 from talkspurt.runs import engine
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
 
 def words(done):
@@ -34,9 +34,7 @@ def scenario(folder, tmp_path, **changes):
         assert old in text
         text = text.replace(old, new)
     (tmp_path / "speech.wav").write_bytes((folder / "speech.wav").read_bytes())
-    file = tmp_path / "case.toml"
-    file.write_text(text, encoding="utf-8")
-    return file
+    return put(tmp_path / "case.toml", text)
 
 
 def test_version():

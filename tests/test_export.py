@@ -151,20 +151,21 @@ def test_qlog_holds_what_each_end_sent_and_its_window(run: Path) -> None:
         assert windows == table
 
 
+def on_wire(run: Path, link: str) -> list[tuple[str, int]]:
+    """The instants at which packets left for a link, and their lengths."""
+    packets = talkspurt.load(run).table("packets").drop_nulls("dequeued_s")
+    both = packets.filter(pl.col("link").is_in([link, f"{link}.back"]))
+    return sorted((f"{at:.9f}", size) for at, size in both.select("dequeued_s", "ip_bytes").rows())
+
+
 @needs_tshark
 def test_every_link_is_captured(run: Path) -> None:
     folder = exporting.export(run, "pcapng", None)
-    packets = talkspurt.load(run).table("packets")
     for link in ("near", "far"):
         names = ("frame.time_epoch", "ip.len", "_ws.malformed", "ip.checksum.status",
                  "tcp.checksum.status", "udp.checksum.status")  # fmt: skip
         seen = dissected(folder / f"{link}.pcapng", *names, options=CHECKS)
-        sent = packets.filter(
-            pl.col("link").is_in([link, f"{link}.back"]) & pl.col("dequeued_s").is_not_null()
-        )
-        assert sorted((row[0], int(row[1])) for row in seen) == sorted(
-            (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
-        )
+        assert sorted((row[0], int(row[1])) for row in seen) == on_wire(run, link)
         assert all(row[2] == "" and set(row[3:]) <= {"1", ""} for row in seen)
 
 
@@ -177,13 +178,7 @@ def test_a_snaplen_cuts_captures_and_nothing_else(run: Path, tmp_path: Path) -> 
     assert manifest["digest"] == talkspurt.load(run).digest
     names = ("frame.time_epoch", "frame.len", "frame.cap_len", "ip.len")
     seen = dissected(folder / "far.pcapng", *names)
-    packets = talkspurt.load(run).table("packets")
-    sent = packets.filter(
-        pl.col("link").is_in(["far", "far.back"]) & pl.col("dequeued_s").is_not_null()
-    )
-    assert sorted((row[0], int(row[1])) for row in seen) == sorted(
-        (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
-    )
+    assert sorted((row[0], int(row[1])) for row in seen) == on_wire(run, "far")
     assert all(int(cap) == min(int(size), 60) and ip == size for _, size, cap, ip in seen)
     assert len({int(row[2]) for row in seen}) > 1
 

@@ -520,20 +520,12 @@ def test_the_figure_of_the_page_on_adding_one_draws(result, monkeypatch, tmp_pat
 
 
 def test_long_titles_of_panels_do_not_touch():
-    flow = {"from": "a", "to": "b", "transport": {"kind": "udp"}}
-    source = {"kind": "cbr", "rate": "64kbit/s", "packet": "200B"}
+    source = cbr("64kbit/s", "200B")
     names = [f"a-flow-with-a-name-of-this-length-{n}" for n in range(5)]
-    study = talkspurt.run(
-        {
-            "title": "titles",
-            "duration": "1s",
-            "links": {"wire": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "10ms",
-                               "queue": {"kind": "droptail", "packets": 10}}},
-            "flows": {name: {**flow, "source": source, "reverse": source} for name in names},
-            "axes": [{"name": "delay", "path": "links.wire.delay", "values": ["1ms", "9ms"]}],
-        },
-        study=True,
-    )  # fmt: skip
+    flows = (flow_text(name, "a>b", UDP, source, reverse=source) for name in names)
+    link = link_text("wire", "a>b", "1Mbit/s", "10ms", 10)
+    axis = axis_text("links.wire.delay", '["1ms", "9ms"]', name="delay")
+    study = talkspurt.run(scenario_text("titles", "1s", link, *flows, axis), study=True)
     figure = comparison.over_axis(study, "goodput_bps")
     figure.draw_without_rendering()
     titles = [

@@ -24,7 +24,7 @@ from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
 from talkspurt.metrics.catalogue.quantities import BY_COLUMN, OVER_TIME
 from talkspurt.results.axis import Axis
 from talkspurt.results.study import Study
-from texts import BULK, NEWRENO, UDP, axis_text, cbr, flow_text, link_text, scenario_text
+from texts import BULK, NEWRENO, UDP, axis_text, cbr, dccp, flow_text, link_text, scenario_text
 
 GRID = scenario_text(
     "Grid",
@@ -32,9 +32,7 @@ GRID = scenario_text(
     link_text("sky", "west>east", "300kbit/s", "20ms", 12, loss=0.02),
     flow_text("call", "west>east"),
     flow_text("upload", "west>east", NEWRENO, BULK),
-    axis_text(
-        "flows.call.transport", '[{ kind = "udp" }, { kind = "dccp", ccid = 3 }]', name="transport"
-    ),
+    axis_text("flows.call.transport", f"[{UDP}, {dccp(3)}]", name="transport"),
     axis_text("links.sky.delay", '["20ms", "200ms"]', name="delay"),
     record="{ packets = true, sojourn = true }",
     replications="{ count = 3 }",

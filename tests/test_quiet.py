@@ -13,6 +13,7 @@ from command import talkspurt as command
 from ports import free_port
 from test_emulate import NETWORK, real
 from test_measure import SECRET
+from texts import put
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="real time needs Linux")
 
@@ -38,8 +39,7 @@ def test_a_quiet_measurement_with_a_quiet_server(tmp_path):
 
 @real
 def test_a_quiet_emulation_prints_what_its_commands_print(tmp_path):
-    case = tmp_path / "case.toml"
-    case.write_text(NETWORK, encoding="utf-8")
+    case = put(tmp_path / "case.toml", NETWORK)
     out = tmp_path / "out"
     words = ("--for", "1s", "--out", out, "--no-report", "--at", "laptop", "--", "echo", "here")
     done = command("emulate", case, "--quiet", *words)

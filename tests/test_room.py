@@ -142,15 +142,8 @@ def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: P
     ballast.write_bytes(bytes(2_700_000))
     study = SCENARIO + "[replications]\ncount = 12\n"
     (tmp_path / "study.toml").write_text(study, encoding="utf-8")
-    plain = [
-        "run",
-        "study.toml",
-        "--out",
-        "small/x",
-        "--no-report",
-        "--set",
-        "record.packets=false",
-    ]
+    asked = ("run", "study.toml", "--set", "record.packets=false")
+    plain = (*asked, "--out", "small/x", "--no-report")
     done = talkspurt(*plain, "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "the disk is full; " in done.stderr

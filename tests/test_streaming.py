@@ -18,7 +18,7 @@ from talkspurt import api
 from talkspurt.metrics import dictionary
 from talkspurt.results.run_data import SUMMARIES, TABLES
 from talkspurt.scenarios.source import read
-from texts import BULK, NEWRENO, flow_text, link_text, scenario_text
+from texts import BULK, NEWRENO, flow_text, link_text, put, scenario_text
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
@@ -106,8 +106,7 @@ def peak_bytes(scenario: Path, where: Path) -> int:
 def test_memory_does_not_grow_with_simulated_time(tmp_path: Path) -> None:
     peaks = []
     for seconds in (100, 400):
-        scenario = tmp_path / f"bulk{seconds}.toml"
-        scenario.write_text(bulk(seconds), encoding="utf-8")
+        scenario = put(tmp_path / f"bulk{seconds}.toml", bulk(seconds))
         peaks.append(peak_bytes(scenario, tmp_path / f"out{seconds}"))
     # In memory, 300 s are 500 000 packets, 1.2 million changes of gauges and 300 000 bins: 100 MB.
     assert peaks[1] - peaks[0] < 20e6, peaks
@@ -122,8 +121,7 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
         run.send_signal(stop)
         run.communicate(timeout=60)
     # What was killed is removed by the next run.
-    scenario = tmp_path / "bulk.toml"
-    scenario.write_text(bulk(1), encoding="utf-8")
+    scenario = put(tmp_path / "bulk.toml", bulk(1))
     stored(scenario, tmp_path / "out")
     assert {file.name for file in tmp_path.iterdir()} == {"bulk.toml", "out"}
 
