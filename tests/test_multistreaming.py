@@ -35,15 +35,9 @@ def average(study: Study, streams: str, order: str, flow: str, column: str) -> f
 
 
 def test_the_same_packets_leave_and_the_same_are_lost(study: Study) -> None:
-    told = [
-        [
-            values(study, streams, "ordered", "call", column)
-            for streams in ("one stream", "a stream each")
-        ]
-        for column in ("sent_packets", "lost_packets")
-    ]
-    for one, each in told:
-        assert one == each
+    for column in ("sent_packets", "lost_packets"):
+        one = values(study, "one stream", "ordered", "call", column)
+        assert one == values(study, "a stream each", "ordered", "call", column)
 
 
 def test_on_one_stream_all_wait_for_every_loss(study: Study) -> None:
