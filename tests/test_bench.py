@@ -116,14 +116,9 @@ def test_what_is_done_is_kept_when_it_is_stopped(tmp_path):
 
 
 def test_a_program_that_fails_says_so(tmp_path):
+    fails = "import sys; sys.exit(print('no such thing', file=sys.stderr) or 3)"
     with pytest.raises(FailedError, match=r"status 3\nno such thing"):
-        cost(
-            [
-                sys.executable,
-                "-c",
-                "import sys; sys.exit(print('no such thing', file=sys.stderr) or 3)",
-            ]
-        )
+        cost([sys.executable, "-c", fails])
     with pytest.raises(FailedError, match="could not be started"):
         cost([tmp_path / "absent"])
     done = cost([sys.executable, "-c", "print('words'); print('{\"hops\": 3}'); sum(range(10**7))"])
