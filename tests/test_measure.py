@@ -502,14 +502,14 @@ def test_a_path_between_two_hosts(two_hosts, address, header, listen, tmp_path):
     assert (flows["network_header_bytes"] / flows["sent_packets"] == header + 38 + 8).all()
 
 
-WITHOUT = "a link-local address needs its interface, as in [fe80::2%eth0]"
+NO_INTERFACE = "a link-local address needs its interface, as in [fe80::2%eth0]"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("measure [fe80::2]:9", WITHOUT),
-        ("serve --listen [fe80::2]:9", WITHOUT),
+        ("measure [fe80::2]:9", NO_INTERFACE),
+        ("serve --listen [fe80::2]:9", NO_INTERFACE),
         ("serve --listen [fe80::2%absent0]:9", "no interface absent0"),
     ],
 )
