@@ -11,7 +11,7 @@ from talkspurt import comparing
 from talkspurt.analysis import causes
 from talkspurt.results.axis import Axis
 from talkspurt.results.result import Study
-from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
+from texts import BULK, NEWRENO, UDP, axis_text, flow_text, link_text, put, scenario_text
 
 FIRST_CALL = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 
@@ -87,14 +87,9 @@ def pair(first, second, more="", **both):
     return scenario_text("pair", "20s", *calls, more, seed=1)
 
 
-def run(tmp_path, text):
-    file = tmp_path / "pair.toml"
-    file.write_text(text, encoding="utf-8")
-    return talkspurt.run(file)
-
-
 def sentences(tmp_path, text):
-    return [plain(words) for words in comparing.of_result(run(tmp_path, text)).sentences()]
+    found = talkspurt.run(put(tmp_path / "pair.toml", text))
+    return [plain(words) for words in comparing.of_result(found).sentences()]
 
 
 @pytest.mark.parametrize(
@@ -269,18 +264,10 @@ def test_every_frame_not_heard_in_a_study_has_one_cause(study):
 
 
 def test_the_frames_of_a_limited_number_of_runs_are_read(tmp_path, monkeypatch):
-    other = '{ path = "flows.call.transport.kind", name = "over", values = ["udp", "sctp"] }'
-    link = (
-        'from = "a"\nto = "b"\nrate = "1Mbit/s"\ndelay = "150ms"\nloss = 0.05\n'
-        'queue = { kind = "droptail", packets = 100 }'
-    )
-    call = (
-        'from = "a"\nto = "b"\nsource = { kind = "speech", codec = "pcmu" }\ntransport.kind = "udp"'
-    )
-    text = (
-        f'title = "t"\nduration = "3s"\naxes = [{other}]\nreplications = {{ count = 4 }}\n'
-        f"[links.l]\n{link}\n[flows.call]\n{call}\n"
-    )
+    link = link_text("l", "a>b", "1Mbit/s", "150ms", loss=0.05)
+    over = axis_text("flows.call.transport.kind", '["udp", "sctp"]', name="over")
+    tables = (link, flow_text("call", "a>b"), over)
+    text = scenario_text("t", "3s", *tables, replications="{ count = 4 }")
     study = talkspurt.run(text, study=True)
     read = []
     unheard = causes.unheard

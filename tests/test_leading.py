@@ -12,33 +12,20 @@ from talkspurt import leading
 from talkspurt._terminal import tables
 from talkspurt.report import answer
 
-LINE = {
-    "from": "a", "to": "b", "rate": "600kbit/s", "delay": "30ms",
-    "queue": {"kind": "droptail", "packets": 20},
-}  # fmt: skip
-VOICE = {
-    "from": "a", "to": "b", "transport": {"kind": "udp"},
-    "source": {"kind": "speech", "codec": "pcmu"},
-}  # fmt: skip
-VIDEO = {
-    "from": "a", "to": "b", "transport": {"kind": "udp"},
-    "source": {"kind": "video", "rate": "400kbit/s"},
-}  # fmt: skip
-BULK = {
-    "from": "a", "to": "b", "transport": {"kind": "tcp", "controller": "cubic"},
-    "source": {"kind": "bulk"}, "start": "2s", "start_spread": "1s",
-}  # fmt: skip
 KINDS = [{"kind": "udp"}, {"kind": "tcp", "controller": "cubic"}, {"kind": "sctp"}]
+ENDS = {"from": "a", "to": "b"}
+QUEUE = {"kind": "droptail", "packets": 20}
+LINE = {**ENDS, "rate": "600kbit/s", "delay": "30ms", "queue": QUEUE}
+VOICE = {**ENDS, "transport": KINDS[0], "source": {"kind": "speech", "codec": "pcmu"}}
+VIDEO = {**ENDS, "transport": KINDS[0], "source": {"kind": "video", "rate": "400kbit/s"}}
+BULK = {**ENDS, "transport": KINDS[1], "source": {"kind": "bulk"}}
+BULK |= {"start": "2s", "start_spread": "1s"}
 
 
 def study(flows, axes, *, count=3, links=None):
-    return talkspurt.run(
-        {
-            "title": "leading", "duration": "8s", "links": links or {"line": LINE}, "flows": flows,
-            "axes": axes, "replications": {"count": count},
-        },
-        study=True,
-    )  # fmt: skip
+    tables = {"links": links or {"line": LINE}, "flows": flows, "axes": axes}
+    head = {"title": "leading", "duration": "8s", "replications": {"count": count}}
+    return talkspurt.run(head | tables, study=True)
 
 
 def plain(words):
@@ -46,10 +33,8 @@ def plain(words):
 
 
 def transports(flow):
-    return {
-        "name": "over", "path": f"flows.{flow}.transport", "values": KINDS,
-        "labels": ["UDP", "TCP", "SCTP"],
-    }  # fmt: skip
+    names = {"name": "over", "labels": ["UDP", "TCP", "SCTP"]}
+    return {**names, "path": f"flows.{flow}.transport", "values": KINDS}
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +97,10 @@ def test_bulk_data_are_judged_by_goodput_and_need_no_call():
 
 
 def test_without_a_difference_nothing_is_said_first():
-    made = study({"voice": VOICE}, [transports("voice")], count=2,
-                 links={"line": {**LINE, "rate": "10Mbit/s"}})  # fmt: skip
-    first = study({"voice": VOICE}, [{"name": "delay", "path": "links.line.delay",
-                                      "values": ["10ms", "90ms"]}], count=2)  # fmt: skip
+    fast = {"line": {**LINE, "rate": "10Mbit/s"}}
+    made = study({"voice": VOICE}, [transports("voice")], count=2, links=fast)
+    delays = {"name": "delay", "path": "links.line.delay", "values": ["10ms", "90ms"]}
+    first = study({"voice": VOICE}, [delays], count=2)
     # No sentence names the best value of an axis of the network whose values are numbers.
     assert leading.sentences(first) == []
     for words in leading.sentences(made):
@@ -152,13 +137,11 @@ UNSCORED = {"kind": "speech", "codec": "g729"}
 
 def unscored(axes, count):
     """Two calls without a MOS, on equal links of their own."""
-    links = {
-        name: LINE | {"from": f"a-{name}", "to": f"b-{name}", "loss": 0.05} for name in ("x", "y")
-    }
+    ends = {name: {"from": f"a-{name}", "to": f"b-{name}"} for name in ("x", "y")}
+    links = {name: LINE | own | {"loss": 0.05} for name, own in ends.items()}
     flows = {
-        name: VOICE
-        | {"from": f"a-{name}", "to": f"b-{name}", "source": UNSCORED, "transport": kind}
-        for name, kind in zip(("x", "y"), KINDS, strict=False)
+        name: {**own, "source": UNSCORED, "transport": kind}
+        for (name, own), kind in zip(ends.items(), KINDS, strict=False)
     }
     found = study(flows, axes, count=count, links=links)
     assert found.flows["mos"].null_count() == found.flows.height
