@@ -19,8 +19,12 @@ def needs(program, package, variable):
     return pytest.mark.skipif(missing, reason=f"{program} is not installed (Debian: {package})")
 
 
+TALKSPURT = (sys.executable, "-m", "talkspurt")
 needs_ns = needs("ns", "ns2", "NS2")
 needs_tshark = needs("tshark", "tshark", "TSHARK")
+
+CHECKS = [word for layer in ("ip", "udp", "tcp") for word in ("-o", f"{layer}.check_checksum:TRUE")]
+"""Options of tshark: it checks sums."""
 
 
 def _words(words):
@@ -28,6 +32,30 @@ def _words(words):
 
 
 _parent = None
+
+
+def process(*words, env=None, **more):
+    """Run a program and wait for it: its exit code, and what it wrote to its standard streams.
+
+    ``env`` has the variables that differ from those here.
+    """
+    given = {"capture_output": True, "text": True, "timeout": 120, "check": False}
+    return subprocess.run(_words(words), env={**os.environ, **(env or {})}, **given | more)
+
+
+def output(*words, **more):
+    """The same, and it succeeds: what it wrote to its standard output."""
+    done = process(*words, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def dissected(capture, *names, where=None, options=()):
+    """What tshark reads in these fields, a list of texts for each packet."""
+    wanted = [word for name in names for word in ("-e", name)]
+    wanted += ["-Y", where] if where else []
+    text = output("tshark", "-n", "-r", capture, *options, "-T", "fields", *wanted)
+    return [line.split("\t") for line in text.splitlines()]
 
 
 def talkspurt(*words, cwd=None, env=None, **more):
@@ -39,16 +67,7 @@ def talkspurt(*words, cwd=None, env=None, **more):
             _parent = warm.Parent()
         if _parent.fits(wanted):
             return _parent.run(_words(words), cwd, wanted)
-    return subprocess.run(
-        [sys.executable, "-m", "talkspurt", *_words(words)],
-        cwd=cwd,
-        env=wanted,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        **more,
-    )
+    return process(*TALKSPURT, *words, cwd=cwd, env=env, **more)
 
 
 def succeed(*words, **more):
@@ -57,8 +76,17 @@ def succeed(*words, **more):
 
 
 def refused(*words, **more):
-    """The same, and it ends with the status of bad input."""
-    return _ended(2, *words, **more)
+    """The same, and it ends with the status of bad input, and without a traceback."""
+    done = _ended(2, *words, **more)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def told(*words, **more):
+    """The same, and the one line that it says, which is all."""
+    done = refused(*words, **more)
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1), done.stdout + done.stderr
+    return done.stderr
 
 
 def _ended(status, *words, **more):
@@ -86,13 +114,8 @@ def until_said(process, percent):
         passed = float(said[1])
 
 
-def start(*words, cwd=None, stderr=subprocess.PIPE, **more):
-    """Start ``talkspurt WORDS`` and do not wait."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "talkspurt", *_words(words)],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        **more,
-    )
+def start(*words, env=None, stderr=subprocess.PIPE, **more):
+    """Start ``talkspurt WORDS`` and do not wait; ``env`` has the variables that differ."""
+    env = {**os.environ, **(env or {})}
+    given = {"stdout": subprocess.PIPE, "stderr": stderr, "text": True}
+    return subprocess.Popen([*TALKSPURT, *_words(words)], env=env, **given | more)

@@ -1,18 +1,38 @@
 """What tests share: a recording, a small scenario over it, and its result, run once."""
 
+import contextlib
+import json
 import math
 import os
+import shutil
 import signal
 import struct
 import wave
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import talkspurt
+from command import output, process
+from talkspurt.errors import StoreError
 from talkspurt.results.axis import Axis
 from talkspurt.results.result import Result, Study
-from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
+from texts import (
+    BULK,
+    NEWRENO,
+    UDP,
+    dccp,
+    flow_text,
+    inline,
+    link_text,
+    put,
+    scenario_text,
+    speech,
+    tcp,
+)
+
+ROOT = Path(__file__).parent.parent
 
 LIVE = (
     "call", "emulate", "emulated_calls", "live", "measure", "measure_ip", "measure_tcp", "quiet",
@@ -51,24 +71,13 @@ def _name(path):
     return path.stem.removeprefix("test_")
 
 
+SPOKEN, FIXED = {"file": "speech.wav", "repeat": True}, inline("fixed")
 SCENARIO = scenario_text(
     "Small",
     "4s",
     link_text("sky", "west>east", "256kbit/s", "120ms", 12),
-    flow_text(
-        "call",
-        "west>east",
-        UDP,
-        '{ kind = "speech", file = "speech.wav", codec = "pcmu", repeat = true }',
-        playout='{ kind = "fixed" }',
-    ),
-    flow_text(
-        "tcp-call",
-        "west>east",
-        NEWRENO,
-        '{ kind = "speech", file = "speech.wav", codec = "pcma", repeat = true }',
-        playout='{ kind = "fixed" }',
-    ),
+    flow_text("call", "west>east", UDP, speech("pcmu", **SPOKEN), playout=FIXED),
+    flow_text("tcp-call", "west>east", NEWRENO, speech("pcma", **SPOKEN), playout=FIXED),
     flow_text("upload", "west>east", NEWRENO, BULK),
     description="Two calls and an upload over a *slow* link.",
     seed=3,
@@ -76,35 +85,20 @@ SCENARIO = scenario_text(
     measure='{ from = "500ms" }',
 )
 
-SILENT = SCENARIO.replace('file = "speech.wav", codec = "pcmu", repeat = true', 'codec = "pcmu"')
+SILENT = SCENARIO.replace(speech("pcmu", **SPOKEN), speech("pcmu"))
 """The same, but the first call is packets nobody can hear."""
 
+TOKENS = inline("tfrc", rate="{ token_bucket = {} }")
 CONTROLLED = scenario_text(
     "Controlled",
     "12s",
     link_text("sky", "west>east", "256kbit/s", "60ms", 12),
-    flow_text("two", "west>east", '{ kind = "dccp", ccid = 2, window = { initial_ssthresh = 8 } }'),
-    flow_text(
-        "three",
-        "west>east",
-        '{ kind = "dccp", ccid = 3 }',
-        reverse='{ kind = "speech", codec = "pcma" }',
-    ),
-    flow_text(
-        "tb",
-        "west>east",
-        '{ kind = "tfrc", rate = { token_bucket = {} } }',
-        '{ kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g729a"] }',
-    ),
-    flow_text(
-        "upload",
-        "west>east",
-        '{ kind = "tcp", controller = "newreno", mss = "500B" }',
-        BULK,
-        start="3s",
-    ),
+    flow_text("two", "west>east", dccp(2, window="{ initial_ssthresh = 8 }")),
+    flow_text("three", "west>east", dccp(3), reverse=speech("pcma")),
+    flow_text("tb", "west>east", TOKENS, speech(ladder='["pcmu", "g726-32", "g729a"]')),
+    flow_text("upload", "west>east", tcp("newreno", mss="500B"), BULK, start="3s"),
     link_text("ground", "south>north", "2Mbit/s", "60ms", 8),
-    flow_text("model", "south>north", '{ kind = "tcp", controller = "bbr" }', BULK),
+    flow_text("model", "south>north", tcp("bbr"), BULK),
     seed=3,
 )
 """Calls under congestion control beside an upload, and an upload by another road."""
@@ -133,9 +127,9 @@ def tone(seconds=1.5, rate=8000):
     return b"".join(struct.pack("<h", sample) for sample in samples)
 
 
-def write_wav(path, pcm, rate=8000):
+def write_wav(path, pcm, rate=8000, channels=1):
     with wave.open(str(path), "wb") as out:
-        out.setnchannels(1)
+        out.setnchannels(channels)
         out.setsampwidth(2)
         out.setframerate(rate)
         out.writeframes(pcm)
@@ -164,15 +158,62 @@ def made_study(values, replications):
     return Study("made", "", "", (axis,), replications, 0.95, "", runs)
 
 
+def shipped(name):
+    """The study of ``scenarios/NAME.toml``."""
+    found = talkspurt.run(ROOT / "scenarios" / f"{name}.toml", study=True)
+    assert isinstance(found, Study)
+    return found
+
+
+def row_of(result, name):
+    """The row of a flow in the table of flows."""
+    return result.flows.filter(name=name).row(0, named=True)
+
+
+def problems(asked, *given, **named):
+    """What is wrong with a scenario, by the error that a function raises."""
+    with pytest.raises(talkspurt.ScenarioError) as caught:
+        asked(*given, **named)
+    return caught.value.problems
+
+
+@contextlib.contextmanager
+def fault(file, match=None):
+    """A block that fails with an error of this file."""
+    with pytest.raises(StoreError, match=match) as raised:
+        yield raised
+    assert raised.value.filename == str(file)
+
+
+def edit(place, **said):
+    """Change keys of a result's manifest; None removes one."""
+    manifest = json.loads((place / "manifest.json").read_text())
+    manifest.update(said)
+    kept = {key: value for key, value in manifest.items() if value is not None}
+    (place / "manifest.json").write_text(json.dumps(kept))
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A folder on a disk of 3 MB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    words = ("mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", place)
+    if shutil.which("mount") is None or process(*words).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    yield place
+    output("umount", place)
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A folder with a recording, a scenario and a study."""
     place = tmp_path_factory.mktemp("scenarios")
     write_wav(place / "speech.wav", tone())
-    (place / "small.toml").write_text(SCENARIO, encoding="utf-8")
-    (place / "silent.toml").write_text(SILENT, encoding="utf-8")
-    (place / "controlled.toml").write_text(CONTROLLED, encoding="utf-8")
-    (place / "study.toml").write_text(STUDY, encoding="utf-8")
+    put(place / "small.toml", SCENARIO)
+    put(place / "silent.toml", SILENT)
+    put(place / "controlled.toml", CONTROLLED)
+    put(place / "study.toml", STUDY)
     return place
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from texts import put
+
 SPEECH = Path(__file__).parent.parent / "speech"
 FIXED = 'kind = "fixed", buffer = "100ms"'
 SINGLE = "gilbert_elliott = { p = 0.1, r = 1.0, h = 0.0, k = 1.0 }"
@@ -17,6 +19,7 @@ def one_call(
     file: Path | None = None,
     link: str = "",
     rate: str = "10Mbit/s",
+    delay: str = "20ms",
     queue: str = 'kind = "droptail", packets = 100',
     transport: str = 'kind = "udp"',
     playout: str = FIXED,
@@ -39,7 +42,7 @@ seed = {seed}
 from = "a"
 to = "b"
 rate = "{rate}"
-delay = "20ms"
+delay = "{delay}"
 queue = {{ {queue} }}
 {link}
 
@@ -55,3 +58,8 @@ kind = "speech"
 {recording}
 {source}
 """
+
+
+def write_call(place: Path, source: str, *, more: str = "", **given) -> Path:
+    """The file of this scenario in a folder, with ``more`` tables."""
+    return put(place / "call.toml", one_call(source, **given) + more)

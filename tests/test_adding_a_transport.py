@@ -6,10 +6,10 @@ Compiles most crates once more, so it runs only with TALKSPURT_ADD_A_TRANSPORT=1
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
+from command import output
 from pages import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -59,14 +59,6 @@ def test_the_transport_of_the_page_is_measured_over_loopback():
     follow(copy)
     with (copy / "crates/measure/tests/loopback.rs").open("a") as tests:
         tests.write(NAMED)
-    done = subprocess.run(
-        ["cargo", "test", "--package", "talkspurt-measure", "--test", "loopback", "_transport"],
-        cwd=copy,
-        # Crates of others are compiled there already.
-        env={**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    words = ["cargo", "test", "--package", "talkspurt-measure", "--test", "loopback", "_transport"]
+    target = {"CARGO_TARGET_DIR": str(ROOT / "target")}
+    assert "2 passed" in output(*words, cwd=copy, env=target, timeout=None)

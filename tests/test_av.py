@@ -10,8 +10,10 @@ import pytest
 
 import talkspurt
 from command import refused
-from one_call import SINGLE, SPEECH, one_call
+from conftest import row_of
+from one_call import SINGLE, SPEECH, write_call
 from talkspurt.real_time import codecs
+from texts import put
 
 WOMAN = SPEECH / "french-woman.wav"
 # RFC 4867 §3.6, table 1: mode, index, bits of a frame.
@@ -27,24 +29,16 @@ MODES = {
 }
 
 
-def scenario(tmp_path, source, *, loss="", more=""):
-    text = one_call(
-        source,
-        duration=8,
-        file=WOMAN,
-        rate="1Mbit/s",
-        link=loss,
-        flow=f"rtcp = {{ enabled = false }}\n{more}",
-        run='record.pcapng = ["link"]',
-    )
-    (tmp_path / "call.toml").write_text(text, encoding="utf-8")
-    return tmp_path / "call.toml"
+def scenario(tmp_path, source, loss=""):
+    given = {"duration": 8, "file": WOMAN, "rate": "1Mbit/s", "link": loss}
+    recorded = 'record.pcapng = ["link"]'
+    return write_call(tmp_path, source, flow="rtcp = { enabled = false }", run=recorded, **given)
 
 
 def run(tmp_path, source, **given):
     result = talkspurt.run(scenario(tmp_path, source, **given))
     result.save(tmp_path / "out", report=False)
-    return result, result.flows.row(0, named=True), result.audio("call")
+    return result, row_of(result, "call"), result.audio("call")
 
 
 def payloads(tmp_path):
@@ -197,7 +191,7 @@ def test_without_the_extra_there_is_one_error_with_the_remedy(tmp_path, monkeypa
         assert 'stand_in = "opus-for-av"' in words
     # Packets without sound need no encoder, nor does a stand-in.
     bare = scenario(tmp_path, 'codec = "amr-12.2"')
-    bare.write_text(bare.read_text().replace(f'file = "{WOMAN}"\n', ""), encoding="utf-8")
+    put(bare, bare.read_text().replace(f'file = "{WOMAN}"\n', ""))
     assert talkspurt.run(bare).flows["payload_bytes"][0] > 0
     _, row, audio = run(tmp_path, 'codec = "amr-12.2"\nstand_in = "opus-for-av"')
     assert row["stand_in"] == "AMR 12.2: narrowband Opus at 12.4 kbit/s"
@@ -208,13 +202,10 @@ def test_without_the_extra_there_is_one_error_with_the_remedy(tmp_path, monkeypa
 def test_the_command_line_reports_the_missing_extra(tmp_path):
     # Marks the module `av` as not installed.
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['av'] = None\n")
-    done = refused(
-        "run", scenario(tmp_path, 'codec = "g723.1-6.3"\npacket = "30ms"'), "--no-report",
-        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+    file = scenario(tmp_path, 'codec = "g723.1-6.3"\npacket = "30ms"')
+    done = refused("run", file, "--no-report", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     words = " ".join((done.stdout + done.stderr).split())
-    assert "pip install 'talkspurt[av]'" in words
-    assert "Traceback" not in words
+    assert "pip install 'talkspurt[av]'" in words and "Traceback" not in words
 
 
 def test_corrupt_frames_are_no_crash():

@@ -15,6 +15,7 @@ from talkspurt.metrics.catalogue import ALL
 from talkspurt.report.study import _rows
 from talkspurt.results.axis import Axis
 from talkspurt.results.result import Study
+from texts import axis_text, put
 
 VALUES = {"A": [4.0, 3.0], "B": [3.5, 2.4]}
 OWN = ("count", "mean", "low", "high", "deviation", "replications", "flow", "measure", "baseline",
@@ -82,19 +83,15 @@ def test_files_of_names_that_look_alike_are_several():
     assert max(map(len, run_folder(7, many, 2).encode().split(b"/"))) < 200
 
 
-CALLS = SCENARIO.replace("[flows.call]\n", "[flows.call]\ncount = 2\n").replace(
-    'duration = "4s"', 'duration = "2s"'
-)
+CALLS = SCENARIO.replace("[flows.call]\n", "[flows.call]\ncount = 2\n").replace('"4s"', '"2s"')
 
 
 @pytest.fixture(scope="module")
 def counted(folder, tmp_path_factory):
     """A study over `flows.call.count`, whose axis is called `count` unless it is named."""
-    file = tmp_path_factory.mktemp("counted") / "counted.toml"
     text = CALLS.replace("speech.wav", str(folder / "speech.wav"))
-    axis = '[[axes]]\npath = "flows.call.count"\nvalues = [1, 3]\n'
-    file.write_text(f"{text}\n{axis}\n[replications]\ncount = 2\n", encoding="utf-8")
-    return talkspurt.run(file, study=True)
+    text += axis_text("flows.call.count", "[1, 3]") + "[replications]\ncount = 2\n"
+    return talkspurt.run(put(tmp_path_factory.mktemp("counted") / "counted.toml", text), study=True)
 
 
 def test_an_axis_over_count_is_saved_and_opened(counted, tmp_path):

@@ -4,8 +4,6 @@ The figures themselves are not asserted anywhere: they are the machine's.
 """
 
 import json
-import os
-import subprocess
 import sys
 import tomllib
 from functools import partial
@@ -21,9 +19,11 @@ from benches.peers import page, plan, programs, tables
 from benches.peers.compare import ratio, unlike
 from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
+from command import output, process
 from talkspurt.scenarios import units
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import read
+from texts import put
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)
@@ -116,14 +116,9 @@ def test_what_is_done_is_kept_when_it_is_stopped(tmp_path):
 
 
 def test_a_program_that_fails_says_so(tmp_path):
+    fails = "import sys; sys.exit(print('no such thing', file=sys.stderr) or 3)"
     with pytest.raises(FailedError, match=r"status 3\nno such thing"):
-        cost(
-            [
-                sys.executable,
-                "-c",
-                "import sys; sys.exit(print('no such thing', file=sys.stderr) or 3)",
-            ]
-        )
+        cost([sys.executable, "-c", fails])
     with pytest.raises(FailedError, match="could not be started"):
         cost([tmp_path / "absent"])
     done = cost([sys.executable, "-c", "print('words'); print('{\"hops\": 3}'); sum(range(10**7))"])
@@ -137,7 +132,7 @@ def test_peers_are_given_the_network_that_runs_here():
         pytest.skip("talkspurt-bench is not built: make bench-gate builds it")
     for name in ("w1", "w2", "w3", "w3d", "w4", "w5-10", "w5-1000"):
         words = [programs.PLAIN, name, "--scenario", *([] if name == "w2" else ["--noise"])]
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        told = output(*words)
         scenario, net = tomllib.loads(told), network(name)
         core = scenario["links"]["core"]
         assert core["rate"] == ("2Gbit/s" if net.mbps == 2000 else f"{net.mbps}Mbit/s")
@@ -210,18 +205,14 @@ def test_the_committed_limits_are_those_the_gate_counts(tmp_path):
     limits = gate.Limits.read()
     assert set(limits.instructions) == set(gate.LENGTHS)
     assert 0 < limits.tolerance <= 0.05
-    again = tmp_path / "limits.toml"
-    again.write_text(limits.text(), encoding="utf-8")
+    again = put(tmp_path / "limits.toml", limits.text())
     assert gate.Limits.read(again) == limits == gate.Limits.read()
     assert limits.text() == gate.FILE.read_text(encoding="utf-8")
 
 
 def test_the_command_line_refuses_what_it_cannot_do():
     def said(*words):
-        done = subprocess.run(
-            [sys.executable, "-m", "benches.peers", *words],
-            cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = process(sys.executable, "-m", "benches.peers", *words, cwd=ROOT)
         return done.returncode, done.stderr
 
     assert said("--shorten", "2") == (2, said("--shorten", "2")[1])

@@ -74,6 +74,20 @@ class Visit:
         self.context.close()
 
 
+@pytest.fixture
+def page(browser, reports):
+    """The report of a run, opened."""
+    with Visit(browser, reports["run"]) as visit:
+        yield visit.page
+
+
+@pytest.fixture
+def stage(browser, moving):
+    """The animation of a report, opened."""
+    with Visit(browser, moving[1]) as visit:
+        yield visit.page.query_selector(".stage")
+
+
 PAGES = ("run", "study")
 
 
@@ -141,25 +155,23 @@ def test_legends_are_dashed_as_their_lines_and_have_one_line(browser, reports):
             assert legend.bounding_box()["height"] < 40
 
 
-def test_a_name_in_a_legend_hides_its_line(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        button = visit.page.query_selector("#chart-delay .legend button")
-        plot = "document.querySelector('#chart-delay canvas').toDataURL()"
-        before = visit.page.evaluate(plot)
-        button.focus()
-        visit.page.keyboard.press("Enter")
-        assert button.get_attribute("aria-pressed") == "false"
-        until(lambda: visit.page.evaluate(plot) != before)
-        visit.page.keyboard.press("Enter")
-        until(lambda: visit.page.evaluate(plot) == before)
+def test_a_name_in_a_legend_hides_its_line(page):
+    button = page.query_selector("#chart-delay .legend button")
+    plot = "document.querySelector('#chart-delay canvas').toDataURL()"
+    before = page.evaluate(plot)
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.get_attribute("aria-pressed") == "false"
+    until(lambda: page.evaluate(plot) != before)
+    page.keyboard.press("Enter")
+    until(lambda: page.evaluate(plot) == before)
 
 
-def test_the_chart_under_the_pointer_tells_its_values(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        visit.page.hover("#chart-delay .u-over", position={"x": 150, "y": 60})
-        until(lambda: visit.page.is_visible("#chart-delay .tip"))
-        assert "tcp-call" in visit.page.inner_text("#chart-delay .tip")
-        assert not visit.page.is_visible("#chart-goodput .tip")
+def test_the_chart_under_the_pointer_tells_its_values(page):
+    page.hover("#chart-delay .u-over", position={"x": 150, "y": 60})
+    until(lambda: page.is_visible("#chart-delay .tip"))
+    assert "tcp-call" in page.inner_text("#chart-delay .tip")
+    assert not page.is_visible("#chart-goodput .tip")
 
 
 def test_the_contents_follow_the_reader(browser, reports):
@@ -233,101 +245,90 @@ SWITCHED = f"""async () => {{
 }}"""
 
 
-def test_a_switch_continues_at_the_same_sample(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        found = visit.page.evaluate(SWITCHED)
-        assert found["differ"], "or nothing was compared"
-        assert found["before"] < 1e-4
-        assert found["after"] < 1e-4
+def test_a_switch_continues_at_the_same_sample(page):
+    found = page.evaluate(SWITCHED)
+    assert found["differ"], "or nothing was compared"
+    assert found["before"] < 1e-4
+    assert found["after"] < 1e-4
 
 
-def test_keys_play_and_select(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        page = visit.page
-        page.focus(".signal input:checked")
-        page.keyboard.press("Space")
-        until(lambda: position(page) > 0.2)
-        before = position(page)
-        page.keyboard.press("3")
-        assert page.inner_text("[data-part=now]").startswith("tcp-call")
-        assert page.is_checked(".signal[data-name=tcp-call] input")
-        assert 0 <= position(page) - before < 1.5
-        page.focus(".signal input:checked")
-        page.keyboard.press("ArrowUp")
-        assert page.inner_text("[data-part=now]").startswith("call")
-        page.keyboard.press("Space")
-        assert page.inner_text("[data-part=play]") == "Play"
-        page.focus("[data-part=slider]")
-        page.keyboard.press("Home")
-        assert position(page) == 0
+def test_keys_play_and_select(page):
+    page.focus(".signal input:checked")
+    page.keyboard.press("Space")
+    until(lambda: position(page) > 0.2)
+    before = position(page)
+    page.keyboard.press("3")
+    assert page.inner_text("[data-part=now]").startswith("tcp-call")
+    assert page.is_checked(".signal[data-name=tcp-call] input")
+    assert 0 <= position(page) - before < 1.5
+    page.focus(".signal input:checked")
+    page.keyboard.press("ArrowUp")
+    assert page.inner_text("[data-part=now]").startswith("call")
+    page.keyboard.press("Space")
+    assert page.inner_text("[data-part=play]") == "Play"
+    page.focus("[data-part=slider]")
+    page.keyboard.press("Home")
+    assert position(page) == 0
 
 
-def test_a_click_on_the_waveform_moves_the_position(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        scope = visit.page.query_selector(".scope")
-        box = scope.bounding_box()
-        scope.click(position={"x": box["width"] / 2, "y": 20})
-        half = visit.page.evaluate(f"{PLAYER}.duration / 2")
-        assert position(visit.page) == pytest.approx(half, abs=0.1)
+def test_a_click_on_the_waveform_moves_the_position(page):
+    scope = page.query_selector(".scope")
+    box = scope.bounding_box()
+    scope.click(position={"x": box["width"] / 2, "y": 20})
+    half = page.evaluate(f"{PLAYER}.duration / 2")
+    assert position(page) == pytest.approx(half, abs=0.1)
 
 
-def test_a_part_can_be_repeated(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        page = visit.page
-        page.select_option("[data-part=repeat]", "2")
-        page.evaluate(f"{PLAYER}.seek(1)")
-        page.click("[data-part=play]")
-        deck = f"{PLAYER}.deck"
-        until(lambda: page.evaluate(f"{deck}.context.currentTime - {deck}.began") > 3.2)
-        assert 1 <= position(page) < 3
+def test_a_part_can_be_repeated(page):
+    page.select_option("[data-part=repeat]", "2")
+    page.evaluate(f"{PLAYER}.seek(1)")
+    page.click("[data-part=play]")
+    deck = f"{PLAYER}.deck"
+    until(lambda: page.evaluate(f"{deck}.context.currentTime - {deck}.began") > 3.2)
+    assert 1 <= position(page) < 3
 
 
-def test_signals_are_chosen(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        page = visit.page
-        assert page.is_visible(".signal[data-name=tcp-call]")
-        page.click(".choice-of summary")
-        page.uncheck("[data-part=choose] input[aria-label='show tcp-call']")
-        assert not page.is_visible(".signal[data-name=tcp-call]")
-        assert page.inner_text("[data-part=count]") == "2 of 3"
-        assert page.evaluate(f"{PLAYER}.shown.length") == 2
+def test_signals_are_chosen(page):
+    assert page.is_visible(".signal[data-name=tcp-call]")
+    page.click(".choice-of summary")
+    page.uncheck("[data-part=choose] input[aria-label='show tcp-call']")
+    assert not page.is_visible(".signal[data-name=tcp-call]")
+    assert page.inner_text("[data-part=count]") == "2 of 3"
+    assert page.evaluate(f"{PLAYER}.shown.length") == 2
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_a_blind_test_counts_and_tells_the_odds(browser, reports, right):
-    with Visit(browser, reports["run"]) as visit:
-        page = visit.page
-        page.select_option("[data-part=repeat]", label="all")  # a slow machine plays to the end
-        page.click(".blind summary")
-        page.select_option("[data-blind=trials]", "8")
-        page.click("[data-blind=begin]")
-        until(lambda: position(page) > 0)
-        seen = set()
-        for trial in range(8):
-            assert page.inner_text("[data-blind=trial]") == f"Trial {trial + 1} of 8"
-            assert not page.is_visible(".signals"), "it is blind"
-            page.keyboard.press("x")
-            assert page.get_attribute("[data-hear=x]", "aria-pressed") == "true"
-            assert page.inner_text("[data-part=now]") == ""
-            x = page.evaluate(f"{PLAYER}.test.x")
-            seen.add(x)
-            audible = page.evaluate(f"{PLAYER}.deck.voices.map((voice) => voice.level)")
-            assert audible == [float(x == "a"), float(x == "b")]
-            page.click(f"[data-answer={x if right else 'ba'['ab'.index(x)]}]")
-        score = page.inner_text("[data-blind=score]")
-        assert score.startswith(f"call and tcp-call: {8 if right else 0} of 8 correct.")
-        assert score.endswith("p = 0.0039." if right else "p = 1.0.")
-        assert page.is_visible(".signals")
+def test_a_blind_test_counts_and_tells_the_odds(page, right):
+    page.select_option("[data-part=repeat]", label="all")  # a slow machine plays to the end
+    page.click(".blind summary")
+    page.select_option("[data-blind=trials]", "8")
+    page.click("[data-blind=begin]")
+    until(lambda: position(page) > 0)
+    seen = set()
+    for trial in range(8):
+        assert page.inner_text("[data-blind=trial]") == f"Trial {trial + 1} of 8"
+        assert not page.is_visible(".signals"), "it is blind"
+        page.keyboard.press("x")
+        assert page.get_attribute("[data-hear=x]", "aria-pressed") == "true"
+        assert page.inner_text("[data-part=now]") == ""
+        x = page.evaluate(f"{PLAYER}.test.x")
+        seen.add(x)
+        audible = page.evaluate(f"{PLAYER}.deck.voices.map((voice) => voice.level)")
+        assert audible == [float(x == "a"), float(x == "b")]
+        page.click(f"[data-answer={x if right else 'ba'['ab'.index(x)]}]")
+    score = page.inner_text("[data-blind=score]")
+    assert score.startswith(f"call and tcp-call: {8 if right else 0} of 8 correct.")
+    assert score.endswith("p = 0.0039." if right else "p = 1.0.")
+    assert page.is_visible(".signals")
 
 
-def test_x_is_each_of_both_about_as_often(browser, reports):
-    with Visit(browser, reports["run"]) as visit:
-        test = f"{PLAYER}.test"
-        begun = f"{test}.answers = []; {test}.count = 400"
-        drawn = visit.page.evaluate(
-            f"() => {{ {begun}; return Array.from({{ length: 400 }}, () => ({test}.next(), {test}.x)) }}"
-        )
-        assert 140 < drawn.count("a") < 260
+def test_x_is_each_of_both_about_as_often(page):
+    test = f"{PLAYER}.test"
+    begun = f"{test}.answers = []; {test}.count = 400"
+    drawn = page.evaluate(
+        f"() => {{ {begun}; return Array.from({{ length: 400 }}, () => ({test}.next(), {test}.x)) }}"
+    )
+    assert 140 < drawn.count("a") < 260
 
 
 @pytest.mark.parametrize("which", PAGES)
@@ -349,27 +350,25 @@ BAD = (0xB3, 0x40, 0x0A)
 STAGE_PIXELS = "stage => stage.querySelector('.moving canvas').toDataURL()"
 
 
-def test_packets_stand_where_the_table_says(browser, moving):
-    result, file = moving
+def test_packets_stand_where_the_table_says(stage, moving):
+    result, _ = moving
     packets = result.packets()
-    with Visit(browser, file) as visit:
-        stage = visit.page.query_selector(".stage")
-        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
-        rng = random.Random(5)
-        flew = waited = 0
-        for _ in range(60):
-            t = rng.uniform(begin, end)
-            for link in ("sky", "sky.back", "ground", "ground.back"):
-                here = packets.filter(pl.col("link") == link, pl.col("enqueued_s") <= t)
-                left = here.filter(pl.col("dequeued_s") <= t)
-                flying = left.filter(~(pl.col("received_s") <= t).fill_null(False)).height
-                waiting = here.filter(
-                    ~(pl.col("dequeued_s") <= t).fill_null(False), pl.col("fate") != "full"
-                ).height
-                found = stage.evaluate(ASK, ["on", link, t])
-                assert found == {"waiting": waiting, "flying": flying}, (link, t)
-                flew, waited = flew + flying, waited + waiting
-        assert flew > 300 and waited > 300, "or nothing was compared"
+    begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+    rng = random.Random(5)
+    flew = waited = 0
+    for _ in range(60):
+        t = rng.uniform(begin, end)
+        for link in ("sky", "sky.back", "ground", "ground.back"):
+            here = packets.filter(pl.col("link") == link, pl.col("enqueued_s") <= t)
+            left = here.filter(pl.col("dequeued_s") <= t)
+            flying = left.filter(~(pl.col("received_s") <= t).fill_null(False)).height
+            waiting = here.filter(
+                ~(pl.col("dequeued_s") <= t).fill_null(False), pl.col("fate") != "full"
+            ).height
+            found = stage.evaluate(ASK, ["on", link, t])
+            assert found == {"waiting": waiting, "flying": flying}, (link, t)
+            flew, waited = flew + flying, waited + waiting
+    assert flew > 300 and waited > 300, "or nothing was compared"
 
 
 INKED = """(stage, [colour, box]) => {
@@ -404,86 +403,80 @@ def stack_of(page, link):
     return ax + lane["stack"], ay - 10
 
 
-def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
-    result, file = moving
+def test_a_queue_stands_as_high_as_packets_wait(stage, moving):
+    page = stage.owner_frame().page
+    result, _ = moving
     packets = result.packets().filter(pl.col("link") == "sky", pl.col("fate") != "full")
-    with Visit(browser, file) as visit:
-        page = visit.page
-        stage = page.query_selector(".stage")
-        page.select_option("[data-part=world]", "0")
-        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
-        seen = {}
-        _, foot = stack_of(page, "sky")
-        left, top, right, _ = stage.evaluate(WHOLE)
-        rng = random.Random(6)
-        for t in (rng.uniform(begin, end) for _ in range(300)):
-            entered = packets.filter(pl.col("enqueued_s") <= t)
-            waiting = entered.filter(~(pl.col("dequeued_s") <= t).fill_null(False)).height
-            stage.evaluate(ASK, ["show", t])
-            said = page.inner_text("[data-part=now]")
-            back = stage.evaluate(ASK, ["on", "sky.back", t])["waiting"]
-            assert said.startswith(f"{waiting + back} waiting, ")
-            # Above the link stands its queue, and nothing else.
-            seen[waiting] = stage.evaluate(INKED, [None, [left, top, right, foot]])
-            assert stage.evaluate(INKED, [None, [left, top, right, top + 2]]) == 0, "it has room"
-        assert len(seen) > 5
-        assert seen.pop(0) == 0
-        heights = [seen[waiting] for waiting in sorted(seen)]
-        assert heights[-1] > 4 * heights[0]
-        assert all(b > a - 30 for a, b in pairwise(heights)), "numbers take their ink too"
+    page.select_option("[data-part=world]", "0")
+    begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+    seen = {}
+    _, foot = stack_of(page, "sky")
+    left, top, right, _ = stage.evaluate(WHOLE)
+    rng = random.Random(6)
+    for t in (rng.uniform(begin, end) for _ in range(300)):
+        entered = packets.filter(pl.col("enqueued_s") <= t)
+        waiting = entered.filter(~(pl.col("dequeued_s") <= t).fill_null(False)).height
+        stage.evaluate(ASK, ["show", t])
+        said = page.inner_text("[data-part=now]")
+        back = stage.evaluate(ASK, ["on", "sky.back", t])["waiting"]
+        assert said.startswith(f"{waiting + back} waiting, ")
+        # Above the link stands its queue, and nothing else.
+        seen[waiting] = stage.evaluate(INKED, [None, [left, top, right, foot]])
+        assert stage.evaluate(INKED, [None, [left, top, right, top + 2]]) == 0, "it has room"
+    assert len(seen) > 5
+    assert seen.pop(0) == 0
+    heights = [seen[waiting] for waiting in sorted(seen)]
+    assert heights[-1] > 4 * heights[0]
+    assert all(b > a - 30 for a, b in pairwise(heights)), "numbers take their ink too"
 
 
-def test_drops_appear_at_their_instants(browser, moving):
-    result, file = moving
-    with Visit(browser, file) as visit:
-        page = visit.page
-        stage = page.query_selector(".stage")
-        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
-        every = []
-        for world, link in enumerate(("sky", "ground")):
-            page.select_option("[data-part=world]", str(world))
-            told = stage.evaluate(ASK, ["drops"])
-            names = [link, f"{link}.back"]
-            full = result.packets().filter(pl.col("link").is_in(names), pl.col("fate") == "full")
-            full = full.filter(pl.col("enqueued_s").is_between(begin, end))
-            assert told == pytest.approx(sorted(full["enqueued_s"]), abs=1e-8)
-            every += told
-        assert len(every) > 5
-        # Step by step through those of the network shown.
-        stage.evaluate(ASK, ["show", begin])
-        for instant in sorted(set(told))[:5]:
-            page.click("[data-part=next]")
-            assert stage.evaluate(ASK, ["time"]) == pytest.approx(instant, abs=1e-9)
-            after = stage.evaluate(STAGE_PIXELS)
-            stage.evaluate(ASK, ["show", instant - 1e-6])
-            assert stage.evaluate(STAGE_PIXELS) != after
-            stage.evaluate(ASK, ["show", instant])
-        # A cross is drawn at the instant, and not before.
-        stage.evaluate(ASK, ["show", told[0]])
-        assert stage.evaluate(INKED, [BAD, None]) > 5
-        stage.evaluate(ASK, ["show", told[0] - 1e-6])
-        assert stage.evaluate(INKED, [BAD, None]) == 0
+def test_drops_appear_at_their_instants(stage, moving):
+    page = stage.owner_frame().page
+    result, _ = moving
+    begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+    every = []
+    for world, link in enumerate(("sky", "ground")):
+        page.select_option("[data-part=world]", str(world))
+        told = stage.evaluate(ASK, ["drops"])
+        names = [link, f"{link}.back"]
+        full = result.packets().filter(pl.col("link").is_in(names), pl.col("fate") == "full")
+        full = full.filter(pl.col("enqueued_s").is_between(begin, end))
+        assert told == pytest.approx(sorted(full["enqueued_s"]), abs=1e-8)
+        every += told
+    assert len(every) > 5
+    # Step by step through those of the network shown.
+    stage.evaluate(ASK, ["show", begin])
+    for instant in sorted(set(told))[:5]:
+        page.click("[data-part=next]")
+        assert stage.evaluate(ASK, ["time"]) == pytest.approx(instant, abs=1e-9)
+        after = stage.evaluate(STAGE_PIXELS)
+        stage.evaluate(ASK, ["show", instant - 1e-6])
+        assert stage.evaluate(STAGE_PIXELS) != after
         stage.evaluate(ASK, ["show", instant])
-        page.click("[data-part=before]")
-        assert stage.evaluate(ASK, ["time"]) == pytest.approx(sorted(set(told))[3], abs=1e-9)
+    # A cross is drawn at the instant, and not before.
+    stage.evaluate(ASK, ["show", told[0]])
+    assert stage.evaluate(INKED, [BAD, None]) > 5
+    stage.evaluate(ASK, ["show", told[0] - 1e-6])
+    assert stage.evaluate(INKED, [BAD, None]) == 0
+    stage.evaluate(ASK, ["show", instant])
+    page.click("[data-part=before]")
+    assert stage.evaluate(ASK, ["time"]) == pytest.approx(sorted(set(told))[3], abs=1e-9)
 
 
-def test_what_waits_is_hidden_by_no_cross_and_touches_no_name(browser, moving):
-    with Visit(browser, moving[1]) as visit:
-        page = visit.page
-        stage = page.query_selector(".stage")
-        for world, link in enumerate(("sky", "ground")):
-            page.select_option("[data-part=world]", str(world))
-            middle, foot = stack_of(page, link)
-            _, top, right, _ = stage.evaluate(WHOLE)
-            stage.evaluate(ASK, ["show", stage.evaluate(ASK, ["drops"])[0]])
-            stack = [middle - 6.5, top, middle + 6.5, foot]
-            assert stage.evaluate(INKED, [None, stack]) > 100, "packets wait"
-            assert stage.evaluate(INKED, [BAD, stack]) == 0
-            assert stage.evaluate(INKED, [BAD, [middle + 6.5, top, right, foot]]) > 5
-            ends = stage.evaluate(NAMES)
-            assert min(abs(middle - 6.5 - end) for end in ends) > 4
-            assert not any(middle - 10.5 < end < middle + 6.5 for end in ends)
+def test_what_waits_is_hidden_by_no_cross_and_touches_no_name(stage):
+    page = stage.owner_frame().page
+    for world, link in enumerate(("sky", "ground")):
+        page.select_option("[data-part=world]", str(world))
+        middle, foot = stack_of(page, link)
+        _, top, right, _ = stage.evaluate(WHOLE)
+        stage.evaluate(ASK, ["show", stage.evaluate(ASK, ["drops"])[0]])
+        stack = [middle - 6.5, top, middle + 6.5, foot]
+        assert stage.evaluate(INKED, [None, stack]) > 100, "packets wait"
+        assert stage.evaluate(INKED, [BAD, stack]) == 0
+        assert stage.evaluate(INKED, [BAD, [middle + 6.5, top, right, foot]]) > 5
+        ends = stage.evaluate(NAMES)
+        assert min(abs(middle - 6.5 - end) for end in ends) > 4
+        assert not any(middle - 10.5 < end < middle + 6.5 for end in ends)
 
 
 NAMES = """stage => [...stage.querySelectorAll(".ground-of:not([hidden]) .node-name")].map((name) => {
@@ -497,12 +490,10 @@ WORDS_TO_SLIDER = """stage => {
 }"""
 
 
-def test_the_slider_stands_right_below_the_network(browser, moving):
-    with Visit(browser, moving[1]) as visit:
-        stage = visit.page.query_selector(".stage")
-        for world in ("0", "1"):
-            visit.page.select_option("[data-part=world]", world)
-            assert 0 < stage.evaluate(WORDS_TO_SLIDER) < 45
+def test_the_slider_stands_right_below_the_network(stage):
+    for world in ("0", "1"):
+        stage.owner_frame().select_option("[data-part=world]", world)
+        assert 0 < stage.evaluate(WORDS_TO_SLIDER) < 45
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import talkspurt
-from command import refused, start, succeed, until_said
+from command import output, refused, start, succeed, told, until_said
 from command import talkspurt as command
 from ports import free_port
 from talkspurt import _core
@@ -35,10 +35,9 @@ HERE, THERE = SPEECH / "english-man.wav", SPEECH / "french-woman.wav"
 @contextlib.contextmanager
 def answering(folder, *options, listen="127.0.0.1:0", speech=THERE):
     """A process that answers; its port, and the process."""
-    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
     process = start(
         "answer", "--listen", listen, "--speech", speech, "--heard", folder / "there.wav",
-        "--out", folder / "there", *options, env=env,
+        "--out", folder / "there", *options, env={**SECRET, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     try:
         line = process.stdout.readline()
@@ -74,11 +73,16 @@ def samples(file):
     return np.frombuffer(pcm, dtype="<i2"), rate
 
 
-def decoded(pcm):
-    """Samples as G.711 µ-law reproduces them (ITU-T G.711, as segments of 14 bits)."""
+def segments(pcm):
+    """Samples in 14 bits, and their magnitude and segment in G.711 µ-law (ITU-T G.711)."""
     x = np.clip(pcm.astype(int) >> 2, -8159, 8158)
     magnitude = np.minimum(np.where(x < 0, ~x, x) + 33, 8191)
-    segment = np.floor(np.log2(magnitude)).astype(int) - 5
+    return x, magnitude, np.floor(np.log2(magnitude)).astype(int) - 5
+
+
+def decoded(pcm):
+    """Samples as µ-law reproduces them."""
+    x, magnitude, segment = segments(pcm)
     step = 1 << (segment + 1)
     value = (magnitude // step) * step + step // 2 - 33
     return (np.where(x < 0, -value, value) * 4).astype("<i2")
@@ -96,17 +100,8 @@ def called(tmp_path_factory):
     folder = tmp_path_factory.mktemp("called")
     env = {**SECRET, "COLUMNS": "80"}
     with answering(folder) as (port, process):
-        done = calling(
-            folder,
-            port,
-            "--codec",
-            "opus,pcmu",
-            "--for",
-            "4s",
-            env=env,
-        )
+        done = calling(folder, port, "--codec", "opus,pcmu", "--for", "4s", run=succeed, env=env)
         there, errors = process.communicate(timeout=40)
-    assert done.returncode == 0, done.stderr
     assert process.returncode == 0, errors
     return folder, done.stdout, there
 
@@ -120,10 +115,7 @@ import talkspurt
 talkspurt.Voice({str(HERE)!r}, codecs=["amr-5.9"]).open(("pcmu",))
 assert "av" in sys.modules
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    output(sys.executable, "-c", code, cwd=tmp_path)
 
 
 def test_a_call_is_a_run_at_both_ends(called):
@@ -160,11 +152,10 @@ def test_what_is_heard_is_what_the_codec_makes_of_what_was_said(tmp_path, transp
         files.append(tmp_path / file.name)
         files[-1].write_bytes(wav(pcm[::2].tobytes(), 8000))
     with answering(tmp_path, "--no-report", speech=files[1]) as (port, process):
-        done = calling(
+        calling(
             tmp_path, port, "--transport", transport, "--codec", "pcmu,g726-32", "--for", "4s",
-            "--no-report", speech=files[0],
+            "--no-report", speech=files[0], run=succeed,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
         process.communicate(timeout=40)
     for flow, spoken, file in zip(
         ("call", "call.reverse"), files, ("there.wav", "here.wav"), strict=True
@@ -236,19 +227,21 @@ class Relay:
                         self.outer.sendto(data, back)
 
 
+def relayed(folder, *options, rate=None):
+    """A call over a relay."""
+    port, media = free_port(), free_port()
+    ports = ("--media-ports", f"{media}-{media}")
+    with answering(folder, *ports, "--no-report", listen=f"127.0.0.1:{port}") as (_, process):
+        relay = Relay(port, media, rate)
+        calling(folder, port, "--no-report", *options, host="127.0.0.2", run=succeed)
+        process.communicate(timeout=40)
+    return relay
+
+
 @pytest.mark.parametrize("transport", ["udp", "dccp-ccid2"])
 def test_nothing_is_in_clear_on_the_wire(tmp_path, transport):
     """Neither speech in any coding that was agreed on, nor the codecs' names, nor RTP's headers."""
-    port, media = free_port(), free_port()
-    ports = ("--media-ports", f"{media}-{media}")
-    with answering(tmp_path, *ports, "--no-report", listen=f"127.0.0.1:{port}") as (_, process):
-        relay = Relay(port, media)
-        done = calling(
-            tmp_path, port, "--codec", "pcmu", "--for", "3s", "--no-report", "--transport",
-            transport, host="127.0.0.2",
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        process.communicate(timeout=40)
+    relay = relayed(tmp_path, "--codec", "pcmu", "--for", "3s", "--transport", transport)
     relay.thread.join(30)
     everything = relay.seen["tcp"] + b"".join(relay.seen["udp"])
     assert len(relay.seen["udp"]) > 250
@@ -268,36 +261,32 @@ def test_nothing_is_in_clear_on_the_wire(tmp_path, transport):
 
 def test_notes_pass_a_slow_path_before_the_sound(tmp_path):
     """The sound takes six seconds in each direction, longer than an end waits for a message."""
-    port, media = free_port(), free_port()
-    ports = ("--media-ports", f"{media}-{media}")
-    with answering(tmp_path, *ports, "--no-report", listen=f"127.0.0.1:{port}") as (_, process):
-        Relay(port, media, rate=32_000)
-        done = calling(
-            tmp_path, port, "--codec", "opus", "--for", "1s", "--no-report", host="127.0.0.2"
-        )
-        assert done.returncode == 0, done.stderr
-        process.communicate(timeout=40)
+    relayed(tmp_path, "--codec", "opus", "--for", "1s", rate=32_000)
     facts = json.loads((tmp_path / "here" / "manifest.json").read_text())["measured"]
     assert facts["complete"]
     assert facts["call"]["sound_exchanged"]
 
 
 def mu_law(pcm):
-    """The bytes of G.711 µ-law (ITU-T G.711)."""
-    x = np.clip(pcm.astype(int) >> 2, -8159, 8158)
-    magnitude = np.minimum(np.where(x < 0, ~x, x) + 33, 8191)
-    segment = np.floor(np.log2(magnitude)).astype(int) - 5
+    """The bytes of µ-law."""
+    x, magnitude, segment = segments(pcm)
     interval = (magnitude >> (segment + 1)) & 15
     code = (segment << 4) | interval
     return bytes(np.where(x < 0, ~code & 0x7F, (~code & 0x7F) | 0x80).astype(np.uint8))
 
 
+@contextlib.contextmanager
+def talking(folder, *options):
+    """A call that has lasted for some seconds: the processes of both ends."""
+    with answering(folder, "--no-report") as (port, answerer):
+        caller = calling(folder, port, "--for", "50s", *options, run=start)
+        until_said(caller, 8)  # percent of 50 s
+        yield caller, answerer
+
+
 @pytest.mark.parametrize("first", ["caller", "answerer"])
 def test_ctrl_c_hangs_up_at_both_ends(tmp_path, first):
-    with answering(tmp_path, "--no-report") as (port, answerer):
-        env = {**os.environ, **SECRET}
-        caller = calling(tmp_path, port, "--for", "50s", "--no-report", run=start, env=env)
-        until_said(caller, 8)  # percent of 50 s
+    with talking(tmp_path, "--no-report") as (caller, answerer):
         process = caller if first == "caller" else answerer
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
@@ -322,10 +311,7 @@ def test_ctrl_c_hangs_up_at_both_ends(tmp_path, first):
 
 def test_an_end_that_is_killed_ends_the_call(tmp_path):
     """What was heard until then is kept."""
-    with answering(tmp_path, "--no-report") as (port, answerer):
-        env = {**os.environ, **SECRET}
-        caller = calling(tmp_path, port, "--for", "50s", "--no-report", run=start, env=env)
-        until_said(caller, 8)  # percent of 50 s
+    with talking(tmp_path, "--no-report") as (caller, answerer):
         caller.kill()
         caller.communicate()
         began = time.monotonic()
@@ -339,11 +325,7 @@ def test_an_end_that_is_killed_ends_the_call(tmp_path):
 
 def test_without_the_answerers_notes_nothing_is_said_of_what_it_heard(tmp_path):
     """Not that all was lost: it is not known."""
-    with answering(tmp_path, "--no-report") as (port, answerer):
-        env = {**os.environ, **SECRET}
-        options = ("--codec", "pcmu", "--for", "50s")
-        caller = calling(tmp_path, port, *options, run=start, env=env)
-        until_said(caller, 8)  # percent of 50 s
+    with talking(tmp_path, "--codec", "pcmu") as (caller, answerer):
         answerer.kill()
         said, errors = caller.communicate(timeout=40)
     assert caller.returncode == 2, said
@@ -352,15 +334,10 @@ def test_without_the_answerers_notes_nothing_is_said_of_what_it_heard(tmp_path):
     result = talkspurt.load(tmp_path / "here")
     there = result.flows.filter(name="call").row(0, named=True)
     assert there["sent_packets"] > 50
-    for column in (
-        "lost_packets",
-        "in_flight_packets",
-        "rejected_packets",
-        "loss_ratio",
-        "missing_packets",
-        "r_factor",
-        "mos",
-    ):
+    unknown = (
+        "lost_packets in_flight_packets rejected_packets loss_ratio missing_packets r_factor mos"
+    )
+    for column in unknown.split():
         assert there[column] is None, column
     assert result.table("frames").filter(flow="call")["fate"].null_count() > 50
     page = (tmp_path / "here" / "report.html").read_text()
@@ -394,10 +371,8 @@ def test_bad_input_is_told_in_a_line(tmp_path, refusing, options, env, expected)
     given = {"--speech": HERE, "--heard": tmp_path / "x.wav", "--codec": "g722"}
     given |= dict(zip(options[::2], options[1::2], strict=True))
     flat = [str(word) for pair in given.items() for word in pair]
-    done = refused("call", f"127.0.0.1:{refusing}", "--no-report", *flat, env=env, cwd=tmp_path)
-    assert expected in done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    said = told("call", f"127.0.0.1:{refusing}", "--no-report", *flat, env=env, cwd=tmp_path)
+    assert expected in said
 
 
 def test_a_file_without_sound_is_told_before_anybody_is_called(tmp_path):
@@ -413,23 +388,20 @@ def test_a_file_without_sound_is_told_before_anybody_is_called(tmp_path):
 def test_a_second_caller_is_told_that_the_line_is_busy(tmp_path):
     (tmp_path / "second").mkdir()
     with answering(tmp_path, "--no-report") as (port, _):
-        env = {**os.environ, **SECRET}
-        caller = calling(tmp_path, port, "--for", "20s", "--no-report", run=start, env=env)
+        caller = calling(tmp_path, port, "--for", "20s", "--no-report", run=start, env=SECRET)
         wait_for_connection(port)
-        second = calling(tmp_path / "second", port, "--no-report")
+        second = calling(tmp_path / "second", port, "--no-report", run=refused)
         caller.send_signal(signal.SIGINT)
         caller.communicate(timeout=40)
-    assert second.returncode == 2
     assert "busy: in another call" in second.stderr
 
 
 def test_a_server_of_measurements_answers_no_call(tmp_path):
-    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
+    env = {**SECRET, "PYTHONUNBUFFERED": "1"}
     server = start("serve", "--listen", "127.0.0.1:0", "--user", "nobody", env=env)
     try:
         port = int(server.stdout.readline().split(":")[1])
-        done = calling(tmp_path, port)
-        assert done.returncode == 2
+        done = calling(tmp_path, port, run=refused)
         assert "calls need `talkspurt answer` there" in done.stderr
     finally:
         server.send_signal(signal.SIGINT)
@@ -541,7 +513,7 @@ def test_a_call_with_a_microphone_and_a_loudspeaker(tmp_path, sound_server):
         hears = subprocess.Popen(
             ["parec", *plain, "--latency-msec=50", "--device=ear.monitor"], env=env, stdout=ear
         )
-        done = command(
+        succeed(
             "call", f"127.0.0.1:{port}", "--microphone", "mouth.monitor", "--loudspeaker", "ear",
             "--heard", tmp_path / "here.wav", "--codec", "pcmu", "--for", "6s", "--no-report",
             "--out", tmp_path / "here", env=env,
@@ -549,7 +521,6 @@ def test_a_call_with_a_microphone_and_a_loudspeaker(tmp_path, sound_server):
         for each in (says, hears):
             each.terminate()
             each.wait(10)
-        assert done.returncode == 0, done.stderr
         process.communicate(timeout=40)
     there, here = samples(tmp_path / "there.wav")[0], samples(tmp_path / "here.wav")[0]
     played = np.frombuffer((tmp_path / "ear.raw").read_bytes(), dtype="<i2")

@@ -10,16 +10,12 @@ import talkspurt
 from talkspurt._terminal.tables import print_result
 from talkspurt.analysis.cautions import cautions
 from talkspurt.report import single
-from texts import flow_text, link_text, scenario_text
+from texts import UDP, dccp, flow_text, inline, link_text, put, scenario_text, speech, tcp
 
 
 def scenario(transport: str, source: str) -> str:
     link = link_text("sky", "near>far", "20Mbit/s", "270ms", 5000, back="{}")
     return scenario_text("cautions", "8s", link, flow_text("call", "near>far", transport, source))
-
-
-def speech(lead: str) -> str:
-    return f'{{ kind = "speech", codec = "pcmu", lead = "{lead}" }}'
 
 
 def run(transport: str, source: str) -> talkspurt.Result:
@@ -29,17 +25,17 @@ def run(transport: str, source: str) -> talkspurt.Result:
 @pytest.mark.parametrize(
     ("transport", "lead", "waited"),
     [
-        ('{ kind = "udp" }', "0s", None),
+        (UDP, "0s", None),
         # Request and Response: a round trip of 540 ms, and the first frame is ready after 20 ms.
-        ('{ kind = "dccp", ccid = 4 }', "0s", 0.52),
-        ('{ kind = "dccp", ccid = 4 }', "2s", 0.0),
-        ('{ kind = "tcp", controller = "cubic" }', "0s", 0.52),
+        (dccp(4), "0s", 0.52),
+        (dccp(4), "2s", 0.0),
+        (tcp("cubic"), "0s", 0.52),
         # INIT and COOKIE ECHO: two round trips.
-        ('{ kind = "sctp" }', "0s", 1.06),
+        (inline("sctp"), "0s", 1.06),
     ],
 )
 def test_a_first_frame_that_waits_for_a_handshake_is_said(transport, lead, waited):
-    result = run(transport, speech(lead))
+    result = run(transport, speech(lead=lead))
     found = result.flows["handshake_wait_s"][0]
     assert found == pytest.approx(waited, abs=0.02)
     said = [words for words in cautions(result.flows) if "first frame waited" in words]
@@ -58,10 +54,8 @@ def test_check_says_so_before_anything_runs(tmp_path, capsys):
         ("sctp", "1s", False),
         ("udp", "0s", False),
     ]:
-        file = tmp_path / f"{transport}-{lead}.toml"
-        kind = f'{{ kind = "{transport}" }}'
-        playout = 'playout = { kind = "fixed" }\n'
-        file.write_text(scenario(kind, speech(lead)) + playout)
+        text = scenario(inline(transport), speech(lead=lead)) + 'playout = { kind = "fixed" }\n'
+        file = put(tmp_path / f"{transport}-{lead}.toml", text)
         app(["check", str(file)], result_action="return_value")
         text = " ".join(capsys.readouterr().out.split())  # wrapped, after a path of any length
         assert ("waits for the handshake" in text) == said
@@ -90,9 +84,8 @@ def test_packets_that_an_end_refuses_are_said():
 
 @pytest.mark.parametrize("profile", ["rfc", "ns2", "linux"])
 def test_ccid_2_fills_a_long_path_and_nothing_is_refused(profile):
-    kind = f'{{ kind = "dccp", ccid = 2, profile = "{profile}" }}'
     path = {"links.sky.rate": "10Mbit/s", "links.sky.delay": "125ms", "duration": "30s"}
-    text = scenario(kind, '{ kind = "bulk", packet = "1000B" }')
+    text = scenario(dccp(2, profile=profile), inline("bulk", packet="1000B"))
     result = talkspurt.run(text, set=path)
     row = result.flows.to_dicts()[0]
     assert row["rejected_packets"] == row["damaged_packets"] == 0

@@ -7,7 +7,6 @@ way and not by the link.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import output
 from talkspurt import metrics
 from talkspurt.metrics import packets
 from talkspurt.runs import exporting
@@ -63,7 +63,7 @@ def test_the_topology_has_every_transmitter_and_where_it_leads(cafe: talkspurt.R
 
 @pytest.mark.parametrize("name", ["talk", "listen", "download"])
 def test_metrics_of_a_flow_that_ends_in_a_cell(cafe: talkspurt.Result, name: str) -> None:
-    flow = cafe.flows.row(by_predicate=pl.col("name") == name, named=True)
+    flow = cafe.flows.filter(name=name).row(0, named=True)
     arrived = packets.life(cafe, name).filter(pl.col("received_s") >= 5.0)
     assert arrived.height > 200
     # Of the window, by the time of arrival, as the run itself counts them, but for RTCP.
@@ -93,14 +93,12 @@ def test_the_usual_awk_finds_what_a_station_received(folder: Path, cafe: talkspu
     for number, flow in enumerate(cafe.topology["flows"]):
         for side, end in (("from", flow["to"]), ("to", flow["from"])):
             script = AWK.format(node=NODES[end], flow=number)
-            told = subprocess.run(
-                ["awk", script, trace], check=True, capture_output=True, text=True
-            )
+            told = output("awk", script, trace)
             mine = cafe.packets().filter(
                 flow=flow["name"], side=side, link=flow["links"][side][0][-1]
             )
             received = mine.filter(pl.col("received_s").is_not_null())["ip_bytes"].sum()
-            assert int(told.stdout or 0) == received > 0, (flow["name"], side)
+            assert int(told or 0) == received > 0, (flow["name"], side)
 
 
 def test_every_packet_of_a_trace_goes_from_node_to_node(folder: Path) -> None:

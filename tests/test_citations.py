@@ -8,11 +8,12 @@ exist fails. It cannot tell whether the section says what the citation claims.
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from command import output, process
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -120,9 +121,7 @@ def documents(text: str) -> set[str]:
 
 def tracked() -> list[Path]:
     """Text files that may cite: what git tracks, but for generated pages and data."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split("\0")
+    listed = output("git", "ls-files", "-z", cwd=ROOT).split("\0")
     kinds = {".rs", ".py", ".md", ".toml", ".c", ".h", ".html", ".j2", ".js"}
     skipped = ("tests/test_citations.py", "CHANGELOG.md", "python/talkspurt/web/vendor/")
     return [
@@ -222,9 +221,7 @@ def test_a_section_that_does_not_exist_is_found():
 
 def test_files_that_pages_name_exist():
     """Paths in back quotes with a folder of this repository in front."""
-    names = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    names = process("git", "ls-files", cwd=ROOT)
     if names.returncode:
         pytest.skip("no checkout of git")
     files = set(names.stdout.splitlines())

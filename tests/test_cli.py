@@ -10,10 +10,10 @@ import sys
 import pytest
 
 import talkspurt as package
-from command import refused, start, succeed, talkspurt, until
+from command import process, refused, start, succeed, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
 from talkspurt.runs import engine
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
 
 def words(done):
@@ -34,9 +34,7 @@ def scenario(folder, tmp_path, **changes):
         assert old in text
         text = text.replace(old, new)
     (tmp_path / "speech.wav").write_bytes((folder / "speech.wav").read_bytes())
-    file = tmp_path / "case.toml"
-    file.write_text(text, encoding="utf-8")
-    return file
+    return put(tmp_path / "case.toml", text)
 
 
 def test_version():
@@ -327,9 +325,7 @@ def test_a_reader_that_goes_away_is_no_error(folder, tmp_path, command):
     words = command.replace("FILE", str(folder / "small.toml"))
     # A reader that is gone before the first word: the writer is sure to notice.
     line = f"(sleep 0.1; {sys.executable} -m talkspurt {words}) | true; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = process("bash", "-c", line, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

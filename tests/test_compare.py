@@ -25,11 +25,11 @@ STUDY = SCENARIO + axis_text("links.l.delay", '["20ms", "90ms"]')
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     at = tmp_path_factory.mktemp("compare")
-    for name, sets in (("near", {}), ("far", {"links.l.delay": "200ms"})):
-        talkspurt.run(SCENARIO, set=sets).save(at / name, report=False)
-        talkspurt.run(STUDY, set={"links.l.loss": "0.1"} if name == "far" else {}, study=True).save(
-            at / f"study-{name}", report=False
-        )
+    far = {"links.l.delay": "200ms"}, {"links.l.loss": "0.1"}
+    for name, (alone, several) in (("near", ({}, {})), ("far", far)):
+        talkspurt.run(SCENARIO, set=alone).save(at / name, report=False)
+        study = talkspurt.run(STUDY, set=several, study=True)
+        study.save(at / f"study-{name}", report=False)
     return at
 
 

@@ -1,22 +1,27 @@
-"""Conversations with other implementations: their pages are made from the stored results."""
+"""Conversations, apps and calls: their pages are made from the stored results."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from command import output
+from conftest import ROOT
+
 sys.path.insert(0, str(ROOT / "validation"))
 
-import harness  # noqa: E402
+import harness
+
+PAGES = {"apps": ["apps/page.py"], "calls": ["emulate/calls_page.py"]}
+for peer in ("linux-dccp", "linux-sctp", "linux-tcp", "usrsctp"):
+    PAGES[peer] = [f"{peer}/run.py", "--judge", "--copy"]
 
 
-@pytest.mark.parametrize("peer", ["linux-dccp", "linux-sctp", "linux-tcp", "usrsctp"])
-def test_the_results_hold_and_the_page_is_made_from_them(peer, tmp_path):
-    page, script = tmp_path / "page.md", ROOT / "validation" / peer / "run.py"
-    subprocess.run([sys.executable, str(script), "--judge", "--copy", str(page)], check=True)
-    assert page.read_text() == (ROOT / "docs" / "validation" / f"{peer}.md").read_text()
+@pytest.mark.parametrize("page", PAGES)
+def test_the_results_hold_and_the_page_is_made_from_them(page, tmp_path):
+    script, *options = PAGES[page]
+    made = tmp_path / "page.md"
+    output(sys.executable, ROOT / "validation" / script, *options, made)
+    assert made.read_text() == (ROOT / "docs" / "validation" / f"{page}.md").read_text()
 
 
 class Silent(harness.Peer):

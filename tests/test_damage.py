@@ -1,6 +1,5 @@
 """A result that is damaged, or of another version, is said to be so in words that name the file."""
 
-import json
 import shutil
 
 import polars as pl
@@ -8,6 +7,7 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
+from conftest import edit, fault
 from talkspurt._storage import output_folder
 from talkspurt.errors import OtherVersionWarning, StoreError
 
@@ -38,38 +38,28 @@ def scribble(file):
 HARM = {"half": truncate, "empty": lambda file: file.write_bytes(b""), "scribbled": scribble}
 
 
-def edit(place, **said):
-    manifest = json.loads((place / "manifest.json").read_text())
-    manifest.update(said)
-    kept = {key: value for key, value in manifest.items() if value is not None}
-    (place / "manifest.json").write_text(json.dumps(kept))
-
-
 @pytest.mark.parametrize("harm", HARM)
 @pytest.mark.parametrize("name", ["flows", "series", "packets"])
 def test_a_damaged_table_is_named(place, name, harm):
     file = place / f"{name}.parquet"
     HARM[harm](file)
-    with pytest.raises(StoreError, match=r"is damaged: .") as raised:
+    with fault(file, r"is damaged: ."):
         package.load(place).table(name)
-    assert raised.value.filename == str(file)
 
 
 @pytest.mark.parametrize("harm", HARM)
 def test_gauges_of_which_one_is_read_are_named(place, harm):
     file = place / "gauges.parquet"
     HARM[harm](file)
-    with pytest.raises(StoreError, match=r"is damaged: .") as raised:
+    with fault(file, r"is damaged: ."):
         package.load(place).gauges(gauge="cwnd")
-    assert raised.value.filename == str(file)
 
 
 @pytest.mark.parametrize("name", ["flows", "series", "packets"])
 def test_a_table_that_is_gone_is_named_and_no_setting_is_blamed(place, name):
     (place / f"{name}.parquet").unlink()
-    with pytest.raises(StoreError, match="is missing: the result is not whole") as raised:
+    with fault(place / f"{name}.parquet", "is missing: the result is not whole"):
         package.load(place).table(name)
-    assert raised.value.filename == str(place / f"{name}.parquet")
 
 
 def test_a_table_nobody_asked_for_is_not_missing(result, tmp_path):
@@ -82,26 +72,23 @@ def test_a_table_nobody_asked_for_is_not_missing(result, tmp_path):
 @pytest.mark.parametrize("name", ["manifest.json", "topology.json"])
 def test_damaged_json_is_named(place, name, harm):
     HARM[harm](place / name)
-    with pytest.raises(StoreError, match="is damaged") as raised:
+    with fault(place / name, "is damaged"):
         package.load(place)
-    assert raised.value.filename == str(place / name)
 
 
 @pytest.mark.parametrize("name", ["topology.json", "scenario.toml"])
 def test_a_file_that_is_gone_is_named(place, name):
     (place / name).unlink()
-    with pytest.raises(StoreError, match="is missing") as raised:
+    with fault(place / name, "is missing"):
         package.load(place)
-    assert raised.value.filename == str(place / name)
 
 
 @pytest.mark.parametrize("side", ["sent", "received"])
 def test_a_damaged_recording_is_named(place, side):
     file = place / "audio" / f"call.{side}.wav"
     file.write_bytes(file.read_bytes()[:20])
-    with pytest.raises(StoreError, match="is damaged") as raised:
+    with fault(file, "is damaged"):
         package.load(place).audio("call")
-    assert raised.value.filename == str(file)
 
 
 RUN_KEYS = ("name", "title", "description", "settings", "replicate", "seed", "digest",

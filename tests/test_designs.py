@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 from scipy.stats import qmc
 
-import command
 import talkspurt
+from command import refused, succeed
+from conftest import problems
 from talkspurt.analysis import sensitivity
 from talkspurt.report import study as study_page
 from talkspurt.scenarios import source
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
 BASE = scenario_text(
     "Designed",
@@ -26,12 +27,6 @@ BASE = scenario_text(
 DELAY = '{ path = "links.wire.delay", min = "10ms", max = "40ms" }'
 RATE = '{ path = "links.wire.rate", min = "200kbit/s", max = "2Mbit/s", scale = "log" }'
 IDLE = '{ path = "links.wire.queue.packets", min = 20, max = 60 }'
-
-
-def cli(*words, cwd, status=0):
-    done = command.talkspurt(*words, cwd=cwd)
-    assert done.returncode == status, done.stderr
-    return done
 
 
 def design(kind, samples, *factors, more=""):
@@ -173,22 +168,21 @@ def test_categories_have_a_row_for_each_value_but_the_first():
 
 
 def test_the_command_line_runs_resumes_prints_and_draws(tmp_path):
-    file = tmp_path / "d.toml"
-    file.write_text(design("sobol", 4, DELAY, RATE), encoding="utf-8")
-    cli("run", "d.toml", "--out", "out", "--no-report", cwd=tmp_path)
+    put(tmp_path / "d.toml", design("sobol", 4, DELAY, RATE))
+    succeed("run", "d.toml", "--out", "out", "--no-report", cwd=tmp_path)
     summary = pl.read_parquet(tmp_path / "out" / "summary.parquet")
     assert {"axis.delay", "axis.rate"} <= set(summary.columns)
     assert summary["axis.delay"].dtype == pl.Float64
-    shown = cli("sensitivity", "out", "delay_mean_s", "-o", "bars.png", cwd=tmp_path)
+    shown = succeed("sensitivity", "out", "delay_mean_s", "-o", "bars.png", cwd=tmp_path)
     assert "first order" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 80
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
-    said = json.loads(cli("sensitivity", "out", "delay_mean_s", "--json", cwd=tmp_path).stdout)
+    said = json.loads(succeed("sensitivity", "out", "delay_mean_s", "--json", cwd=tmp_path).stdout)
     assert (said["design"]["points"], len(said["rows"])) == (16, 4)
-    cli("plot", "out", "delay_mean_s", "--over", "rate", "-o", "p.png", cwd=tmp_path)
+    succeed("plot", "out", "delay_mean_s", "--over", "rate", "-o", "p.png", cwd=tmp_path)
     loaded = talkspurt.load(tmp_path / "out", study=True)
     assert loaded.sensitivity("delay_mean_s").to_dicts() == said["rows"]
-    wrong = cli("sensitivity", "out", "moss", cwd=tmp_path, status=2)
+    wrong = refused("sensitivity", "out", "moss", cwd=tmp_path)
     assert "moss" in wrong.stderr
 
 
@@ -219,9 +213,8 @@ def test_the_report_says_the_range_of_what_was_sampled(saltelli):
 
 
 def test_a_negative_seed_is_an_error_of_the_seed():
-    with pytest.raises(talkspurt.ScenarioError) as raised:
-        talkspurt.run(design("sobol", 8, DELAY), set={"seed": -1})
-    assert [problem["path"] for problem in raised.value.problems] == ["seed"]
+    found = problems(talkspurt.run, design("sobol", 8, DELAY), set={"seed": -1})
+    assert [problem["path"] for problem in found] == ["seed"]
 
 
 def test_a_problem_at_many_points_is_one_error():
@@ -230,18 +223,15 @@ def test_a_problem_at_many_points_is_one_error():
     )
     above = '{ path = "links.wire.queue.max_threshold", min = 6, max = 30 }'
     text = design("latin_hypercube", 50, DELAY, above).replace(BASE, base)
-    with pytest.raises(talkspurt.ScenarioError) as raised:
-        talkspurt.read(text)
-    (problem,) = raised.value.problems
+    (problem,) = problems(talkspurt.read, text)
     # Of the range from 6 to 30, ten parts of 24 are above 20.
     found = re.search(r"\(at (\d+) of 50 points, such as delay = \S+, max_", problem["message"])
     assert int(found[1]) == pytest.approx(50 * 10 / 24, abs=2)
 
 
 def told(text):
-    with pytest.raises(talkspurt.ScenarioError) as error:
-        talkspurt.run(text, study=True)
-    return [(p["line"], p["path"], p["message"]) for p in error.value.problems]
+    found = problems(talkspurt.run, text, study=True)
+    return [(p["line"], p["path"], p["message"]) for p in found]
 
 
 def test_all_errors_of_a_design_are_told_at_once_with_their_lines():

@@ -5,16 +5,14 @@ off in a child process. That the switch works is checked first, through Python's
 """
 
 import json
-import os
 import platform
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from command import succeed
+from command import output, succeed
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,14 +29,7 @@ print(said.hexdigest())
 
 
 def sums(env):
-    done = subprocess.run(
-        [sys.executable, "-c", SUMS],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    return output(sys.executable, "-c", SUMS, env=env)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="this system has another C library")

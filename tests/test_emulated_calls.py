@@ -1,24 +1,15 @@
-"""validation/emulate: the page of calls is made from the results, and every call is a scenario."""
+"""validation/emulate: every call of the page of calls is a scenario."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import talkspurt
+from conftest import ROOT, row_of
 
-ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "validation" / "emulate"))
 
-import calls  # noqa: E402
-
-
-def test_the_page_is_made_from_the_results(tmp_path):
-    page = tmp_path / "calls.md"
-    script = ROOT / "validation" / "emulate" / "calls_page.py"
-    subprocess.run([sys.executable, str(script), str(page)], check=True)
-    assert page.read_text() == (ROOT / "docs" / "validation" / "calls.md").read_text()
+import calls
 
 
 @pytest.mark.parametrize("name", calls.NETWORKS)
@@ -29,8 +20,7 @@ def test_a_call_passes_every_network(name):
     run = talkspurt.run(
         {"title": "A call", "seed": 1, "duration": "18s", **text, "flows": {"call": call}}
     )
-    row = run.flows.filter(name="call").row(0, named=True)
-    assert row["received_packets"] > 700
+    assert row_of(run, "call")["received_packets"] > 700
 
 
 def test_a_band_is_the_range_and_a_margin():

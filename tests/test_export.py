@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,24 +12,20 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import CHECKS, dissected, needs_tshark, output
 from command import talkspurt as command
 from talkspurt.errors import StoreError
 from talkspurt.results.run_data import TABLES
 from talkspurt.runs import exporting
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, dccp, flow_text, inline, link_text, put, scenario_text, tcp
 
 SCENARIO = scenario_text(
     "All that a trace may hold",
     "3s",
     flow_text("call", "home>office", stop="2500ms"),
-    flow_text("cbr", "home>office", '{ kind = "dccp", ccid = 2 }', cbr("200kbit/s", "500B")),
-    flow_text(
-        "bulk",
-        "home>office",
-        '{ kind = "tcp", controller = "sack" }',
-        '{ kind = "bulk", total = "150kB" }',
-    ),
-    flow_text("messages", "office>home", '{ kind = "sctp" }', cbr("50kbit/s", "200B")),
+    flow_text("cbr", "home>office", dccp(2), cbr("200kbit/s", "500B")),
+    flow_text("bulk", "home>office", tcp("sack"), inline("bulk", total="150kB")),
+    flow_text("messages", "office>home", inline("sctp"), cbr("50kbit/s", "200B")),
     link_text("near", "home>hub", "10Mbit/s", "10ms", 6),
     link_text("far", "hub>office", "1Mbit/s", "10ms", 6, loss=0.01),
     record="{ packets = true }",
@@ -103,16 +98,14 @@ AWK = '$1 == "r" && $4 == "2" && $8 == "0" && $5 == "rtp" { bytes += $6 } END { 
 @pytest.mark.skipif(shutil.which("awk") is None, reason="awk is not installed")
 def test_awk_adds_up_what_we_say_was_received(run: Path) -> None:
     folder = exporting.export(run, "ns2", None)
-    told = subprocess.run(
-        ["awk", AWK, folder / "trace.tr"], check=True, capture_output=True, text=True
-    )
+    told = output("awk", AWK, folder / "trace.tr")
     result = talkspurt.load(run)
     assert isinstance(result, talkspurt.Result)
     packets = result.table("packets")
     speech = packets.filter(
         (pl.col("flow") == "call") & (pl.col("link") == "far") & (pl.col("ip_bytes") == 200)
     )
-    assert int(told.stdout) == speech.filter(pl.col("received_s").is_not_null())["ip_bytes"].sum()
+    assert int(told) == speech.filter(pl.col("received_s").is_not_null())["ip_bytes"].sum()
 
 
 def test_nam_hears_of_every_hop(run: Path) -> None:
@@ -158,48 +151,34 @@ def test_qlog_holds_what_each_end_sent_and_its_window(run: Path) -> None:
         assert windows == table
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def on_wire(run: Path, link: str) -> list[tuple[str, int]]:
+    """The instants at which packets left for a link, and their lengths."""
+    packets = talkspurt.load(run).table("packets").drop_nulls("dequeued_s")
+    both = packets.filter(pl.col("link").is_in([link, f"{link}.back"]))
+    return sorted((f"{at:.9f}", size) for at, size in both.select("dequeued_s", "ip_bytes").rows())
+
+
+@needs_tshark
 def test_every_link_is_captured(run: Path) -> None:
     folder = exporting.export(run, "pcapng", None)
-    packets = talkspurt.load(run).table("packets")
     for link in ("near", "far"):
-        told = subprocess.run(
-            ["tshark", "-n", "-r", folder / f"{link}.pcapng", "-o", "ip.check_checksum:TRUE",
-             "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
-             "-T", "fields", "-e", "frame.time_epoch", "-e", "ip.len", "-e", "_ws.malformed",
-             "-e", "ip.checksum.status", "-e", "tcp.checksum.status", "-e", "udp.checksum.status"],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        seen = [line.split("\t") for line in told.stdout.splitlines()]
-        sent = packets.filter(
-            pl.col("link").is_in([link, f"{link}.back"]) & pl.col("dequeued_s").is_not_null()
-        )
-        assert sorted((row[0], int(row[1])) for row in seen) == sorted(
-            (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
-        )
+        names = ("frame.time_epoch", "ip.len", "_ws.malformed", "ip.checksum.status",
+                 "tcp.checksum.status", "udp.checksum.status")  # fmt: skip
+        seen = dissected(folder / f"{link}.pcapng", *names, options=CHECKS)
+        assert sorted((row[0], int(row[1])) for row in seen) == on_wire(run, link)
         assert all(row[2] == "" and set(row[3:]) <= {"1", ""} for row in seen)
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs_tshark
 def test_a_snaplen_cuts_captures_and_nothing_else(run: Path, tmp_path: Path) -> None:
-    scenario = tmp_path / "cut.toml"
-    scenario.write_text(SCENARIO.replace("packets = true", 'packets = true, snaplen = "60B"'))
+    cut = SCENARIO.replace("packets = true", 'packets = true, snaplen = "60B"')
+    scenario = put(tmp_path / "cut.toml", cut)
     folder = exporting.export(scenario, "pcapng", tmp_path / "cut")
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["digest"] == talkspurt.load(run).digest
-    told = subprocess.run(
-        ["tshark", "-n", "-r", folder / "far.pcapng", "-T", "fields", "-e", "frame.time_epoch",
-         "-e", "frame.len", "-e", "frame.cap_len", "-e", "ip.len"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    seen = [line.split("\t") for line in told.stdout.splitlines()]
-    packets = talkspurt.load(run).table("packets")
-    sent = packets.filter(
-        pl.col("link").is_in(["far", "far.back"]) & pl.col("dequeued_s").is_not_null()
-    )
-    assert sorted((row[0], int(row[1])) for row in seen) == sorted(
-        (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
-    )
+    names = ("frame.time_epoch", "frame.len", "frame.cap_len", "ip.len")
+    seen = dissected(folder / "far.pcapng", *names)
+    assert sorted((row[0], int(row[1])) for row in seen) == on_wire(run, "far")
     assert all(int(cap) == min(int(size), 60) and ip == size for _, size, cap, ip in seen)
     assert len({int(row[2]) for row in seen}) > 1
 
@@ -216,8 +195,7 @@ def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Pat
     assert lazy.equals(packets.filter(part))
     assert lazy.height > 10
     # The run need not have kept them, nor be there.
-    scenario = tmp_path / "lean.toml"
-    scenario.write_text(SCENARIO.replace("packets = true", "gauges = false"))
+    scenario = put(tmp_path / "lean.toml", SCENARIO.replace("packets = true", "gauges = false"))
     lean = exporting.export(scenario, "parquet", tmp_path / "lean")
     assert pl.read_parquet(lean / "packets.parquet").equals(packets)
     assert {file.name for file in lean.iterdir()} == {"packets.parquet", "manifest.json"}
@@ -243,13 +221,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
     took = {}
     for length in ("4s", "16s"):
-        scenario = tmp_path / f"{length}.toml"
-        scenario.write_text(BUSY.replace("10min", length))
-        told = subprocess.run(
-            [sys.executable, "-c", MEASURED, scenario, tmp_path / length],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        took[length] = int(told.stdout)
+        scenario = put(tmp_path / f"{length}.toml", BUSY.replace("10min", length))
+        took[length] = int(output(sys.executable, "-c", MEASURED, scenario, tmp_path / length))
     table = pl.scan_parquet(tmp_path / "16s/packets.parquet")
     assert table.select(pl.len()).collect().item() > 1_400_000
     # A million rows more would be some 80 MB.
@@ -267,8 +240,7 @@ def test_what_is_stopped_leaves_nothing_and_stops_the_run(
         raise error
 
     monkeypatch.setattr(exporting, "_wait", fail)
-    scenario = tmp_path / "long.toml"
-    scenario.write_text(BUSY)
+    scenario = put(tmp_path / "long.toml", BUSY)
     with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
         exporting.export(scenario, "parquet", tmp_path / "out")
     assert list(tmp_path.iterdir()) == [scenario]

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.text import Text
 
 import talkspurt
-from conftest import made, made_study
+from conftest import made, made_study, row_of
 from talkspurt import figures
 from talkspurt.figures import (
     chart,
@@ -26,17 +26,14 @@ from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.results.axis import Axis
 from talkspurt.results.result import Study
-from texts import UDP, flow_text, link_text, scenario_text
+from texts import UDP, axis_text, cbr, flow_text, inline, link_text, scenario_text
 
 ROOT = Path(__file__).parent.parent
 INSIDE = ("rates", "window", "bucket")
 
-PICTURES = scenario_text(
-    "Pictures",
-    "2s",
-    link_text("sky", "west>east", "256kbit/s", "20ms", 5),
-    flow_text("video", "west>east", UDP, '{ kind = "video", rate = "300kbit/s", frame = "100ms" }'),
-)
+LINK = link_text("sky", "west>east", "256kbit/s", "20ms", 5)
+VIDEO = flow_text("video", "west>east", UDP, inline("video", rate="300kbit/s", frame="100ms"))
+PICTURES = scenario_text("Pictures", "2s", LINK, VIDEO)
 
 
 def of_kind(kind, result, controlled):
@@ -114,11 +111,8 @@ def test_of_many_steps_the_extremes_are_drawn():
 
 def test_a_ladder_names_the_steps_of_its_figure(controlled):
     encoding = controlled.figure("bucket", flow="tb").axes[-1]
-    assert [label.get_text() for label in encoding.get_yticklabels()] == [
-        "pcmu",
-        "g726-32",
-        "g729a",
-    ]
+    names = [label.get_text() for label in encoding.get_yticklabels()]
+    assert names == ["pcmu", "g726-32", "g729a"]
     assert encoding.yaxis_inverted()  # the best on top
 
 
@@ -243,20 +237,13 @@ def test_labels_that_do_not_fit_beside_each_other_slope():
 
 
 def test_two_long_axes_make_a_map():
-    study = talkspurt.run(
-        {
-            "title": "map",
-            "duration": "2s",
-            "links": {"wire": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "10ms",
-                               "queue": {"kind": "droptail", "packets": 10}}},
-            "flows": {"f": {"from": "a", "to": "b", "transport": {"kind": "udp"},
-                            "source": {"kind": "cbr", "rate": "64kbit/s", "packet": "200B"}}},
-            "axes": [
-                {"path": "links.wire.delay", "values": ["10ms", "50ms", "90ms"]},
-                {"path": "flows.f.source.rate",
-                 "values": ["8kbit/s", "16kbit/s", "32kbit/s", "64kbit/s"]},
-            ],
-        }, study=True)  # fmt: skip
+    tables = (
+        link_text("wire", "a>b", "1Mbit/s", "10ms", 10),
+        flow_text("f", "a>b", UDP, cbr("64kbit/s", "200B")),
+        axis_text("links.wire.delay", '["10ms", "50ms", "90ms"]'),
+        axis_text("flows.f.source.rate", '["8kbit/s", "16kbit/s", "32kbit/s", "64kbit/s"]'),
+    )
+    study = talkspurt.run(scenario_text("map", "2s", *tables), study=True)
     figure = comparison.over_two_axes(study, "delay_p95_s")
     ax, bar = figure.axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["10", "50", "90"]
@@ -504,7 +491,7 @@ def test_a_dossier_says_why_a_call_has_no_score(folder):
     unrated = {"kind": "speech", "codec": "g728"}
     lossy = {"flows.call.source": unrated, "links.sky.loss": 0.05}
     run = talkspurt.run(folder / "small.toml", set=lossy)
-    row = run.flows.filter(name="call").row(0, named=True)
+    row = row_of(run, "call")
     assert row["mos"] is None
     tables = {"flows": run.flows, "links": run.links}
     kept = Run("small", run.seed, run.digest, run.duration_s, tables)
@@ -533,20 +520,12 @@ def test_the_figure_of_the_page_on_adding_one_draws(result, monkeypatch, tmp_pat
 
 
 def test_long_titles_of_panels_do_not_touch():
-    flow = {"from": "a", "to": "b", "transport": {"kind": "udp"}}
-    source = {"kind": "cbr", "rate": "64kbit/s", "packet": "200B"}
+    source = cbr("64kbit/s", "200B")
     names = [f"a-flow-with-a-name-of-this-length-{n}" for n in range(5)]
-    study = talkspurt.run(
-        {
-            "title": "titles",
-            "duration": "1s",
-            "links": {"wire": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "10ms",
-                               "queue": {"kind": "droptail", "packets": 10}}},
-            "flows": {name: {**flow, "source": source, "reverse": source} for name in names},
-            "axes": [{"name": "delay", "path": "links.wire.delay", "values": ["1ms", "9ms"]}],
-        },
-        study=True,
-    )  # fmt: skip
+    flows = (flow_text(name, "a>b", UDP, source, reverse=source) for name in names)
+    link = link_text("wire", "a>b", "1Mbit/s", "10ms", 10)
+    axis = axis_text("links.wire.delay", '["1ms", "9ms"]', name="delay")
+    study = talkspurt.run(scenario_text("titles", "1s", link, *flows, axis), study=True)
     figure = comparison.over_axis(study, "goodput_bps")
     figure.draw_without_rendering()
     titles = [

@@ -12,8 +12,8 @@ import pytest
 
 import talkspurt
 from command import refused
-from command import talkspurt as command
-from one_call import SPEECH, one_call
+from conftest import row_of
+from one_call import SPEECH, write_call
 
 WOMAN = SPEECH / "spanish-woman.wav"
 SOURCE_BYTES, REPAIR_BYTES = 200, 216
@@ -23,24 +23,17 @@ RANDOM = "loss = 0.15"
 BURSTS = "gilbert_elliott = { p = 0.04, r = 0.3, h = 0.0, k = 1.0 }"
 
 
-def text(source: str, *, loss="", playout=LONG, duration=30, seed=1, flow=""):
-    return one_call(
-        source,
-        duration=duration,
-        link=loss,
-        playout=playout,
-        flow=f"rtcp = {{ enabled = false }}\n{flow}",
-        run="record = { packets = true }",
-        seed=seed,
-    )
+def written(place, source: str, *, loss="", playout=LONG, duration=30, flow="", **more):
+    flow = f"rtcp = {{ enabled = false }}\n{flow}"
+    given = {"duration": duration, "link": loss, "playout": playout, "flow": flow}
+    return write_call(place, source, run="record = { packets = true }", **given, **more)
 
 
 @pytest.fixture
 def call(tmp_path):
     def run(source: str, **options):
-        (tmp_path / "call.toml").write_text(text(source, **options), encoding="utf-8")
-        result = talkspurt.run(tmp_path / "call.toml")
-        return result, result.flows.row(0, named=True)
+        result = talkspurt.run(written(tmp_path, source, **options))
+        return result, row_of(result, "call")
 
     return run
 
@@ -229,20 +222,20 @@ def test_silence_of_opus_ends_a_block_and_lengths_differ(call, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("transport", "least"),
+    "transport",
     [
-        ('kind = "dccp", ccid = 3', 0.5),
-        ('kind = "tfrc"', 0.5),
-        ('kind = "sctp", ordered = false, max_retransmissions = 0', 0.5),
+        'kind = "dccp", ccid = 3',
+        'kind = "tfrc"',
+        'kind = "sctp", ordered = false, max_retransmissions = 0',
     ],
 )
-def test_other_transports_carry_repair_packets(call, transport, least):
-    scenario = {"loss": "loss = 0.02", "duration": 20}
+def test_other_transports_carry_repair_packets(call, transport):
+    scenario = {"loss": "loss = 0.02", "duration": 20, "transport": transport}
     (_, row), (_, plain) = (
-        call(f'codec = "g729"\nlead = "500ms"\n{flexfec}', **scenario, flow="")
+        call(f'codec = "g729"\nlead = "500ms"\n{flexfec}', **scenario)
         for flexfec in ("flexfec = { columns = 4 }", "")
     )
-    assert row["recovered_packets"] > least * row["lost_packets"] > 0
+    assert row["recovered_packets"] > 0.5 * row["lost_packets"] > 0
     assert plain["recovered_packets"] == 0
 
 
@@ -270,14 +263,13 @@ def test_an_adaptive_buffer_waits_where_that_pays(call):
     assert row["mouth_to_ear_mean_s"] < delays["rows"] and row["loss_ratio"] > unheard["rows"]
 
 
-def test_a_requested_rate_includes_the_repair_packets(tmp_path):
+def test_a_requested_rate_includes_the_repair_packets(call):
     # Opus follows the rate that CCID 4 requests.
     rows = []
     for flexfec in ("", "flexfec = { columns = 2 }"):
         source = f'codec = "opus"\nlead = "1s"\nopus = {{ bitrate = "400kbit/s" }}\n{flexfec}'
-        file = text(source, duration=60, loss="loss = 0.03").replace('"udp"', '"dccp", ccid = 4')
-        (tmp_path / "call.toml").write_text(file.replace("20ms", "100ms"), encoding="utf-8")
-        rows.append(talkspurt.run(tmp_path / "call.toml").flows.row(0, named=True))
+        network = {"loss": "loss = 0.03", "delay": "100ms", "transport": 'kind = "dccp", ccid = 4'}
+        rows.append(call(source, duration=60, **network)[1])
     plain, protected = rows
     assert protected["sent_packets"] == pytest.approx(1.5 * plain["sent_packets"], rel=0.01)
     assert plain["throughput_bps"] < 390_000
@@ -287,59 +279,38 @@ def test_a_requested_rate_includes_the_repair_packets(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "transport", "said"),
+    ("flexfec", "transport", "said"),
     [
-        ("flexfec = {}", "", "flexfec"),
-        ("flexfec = { columns = 0 }", "", "it must be 1 to 255"),
-        ("flexfec = { columns = 256 }", "", "it must be 1 to 255"),
+        ("{}", "udp", "flexfec"),
+        ("{ columns = 0 }", "udp", "it must be 1 to 255"),
+        ("{ columns = 256 }", "udp", "it must be 1 to 255"),
+        ('{ columns = 4, rows = 1, parity = "both" }', "udp", "no length of a column: 2 to 255"),
+        ('{ columns = 4, rows = 256, parity = "both" }', "udp", "no length of a column: 2 to 255"),
+        ('{ columns = 4, parity = "columns" }', "udp", "flexfec.rows: column parity needs"),
+        ('{ columns = 4, parity = "both" }', "udp", "flexfec.rows: column parity needs"),
+        ("{ columns = 4, rows = 4 }", "udp", "flexfec.rows: row parity has one row"),
         (
-            'flexfec = { columns = 4, rows = 1, parity = "both" }',
-            "",
-            "no length of a column: 2 to 255",
-        ),
-        (
-            'flexfec = { columns = 4, rows = 256, parity = "both" }',
-            "",
-            "no length of a column: 2 to 255",
-        ),
-        ('flexfec = { columns = 4, parity = "columns" }', "", "flexfec.rows: column parity needs"),
-        ('flexfec = { columns = 4, parity = "both" }', "", "flexfec.rows: column parity needs"),
-        ("flexfec = { columns = 4, rows = 4 }", "", "flexfec.rows: row parity has one row"),
-        (
-            'flexfec = { columns = 60, rows = 51, parity = "columns" }',
-            "",
+            '{ columns = 60, rows = 51, parity = "columns" }',
+            "udp",
             "a block of 3060 packets of 20ms spans more than 1min",
         ),
-        (
-            "flexfec = { columns = 4 }",
-            'kind = "tcp", controller = "reno"',
-            "TCP retransmits all that is lost",
-        ),
-        ("flexfec = { columns = 4 }", 'kind = "sctp"', "SCTP retransmits all that is lost"),
-        (
-            'ladder = ["pcmu", "g729"]\nflexfec = { columns = 4 }',
-            "",
-            "flexfec: not with a `ladder`",
-        ),
-        ('flexfec = { columns = 4, parity = "diagonal" }', "", 'unknown word "diagonal"'),
+        ("{ columns = 4 }", 'tcp", controller = "reno', "TCP retransmits all that is lost"),
+        ("{ columns = 4 }", "sctp", "SCTP retransmits all that is lost"),
+        ('{ columns = 4 }\nladder = ["pcmu", "g729"]', "udp", "flexfec: not with a `ladder`"),
+        ('{ columns = 4, parity = "diagonal" }', "udp", 'unknown word "diagonal"'),
     ],
 )
-def test_what_cannot_be_protected_is_one_clear_error(tmp_path, source, transport, said):
-    file = text(f'codec = "pcmu"\n{source}')
-    if transport:
-        file = file.replace('kind = "udp"', transport)
-    (tmp_path / "call.toml").write_text(file, encoding="utf-8")
-    done = command("run", "call.toml", cwd=tmp_path)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+def test_what_cannot_be_protected_is_one_clear_error(tmp_path, flexfec, transport, said):
+    source = f'codec = "pcmu"\nflexfec = {flexfec}'
+    written(tmp_path, source, transport=f'kind = "{transport}"')
+    done = refused("run", "call.toml", cwd=tmp_path)
     assert said in done.stderr, done.stderr
     assert len([line for line in done.stderr.splitlines() if "call.toml" in line]) == 1
 
 
 def test_all_errors_come_at_once(tmp_path):
-    file = text('codec = "pcmu"\nladder = ["pcmu", "g729"]\nflexfec = { columns = 4, rows = 4 }')
-    (tmp_path / "call.toml").write_text(
-        file.replace('"udp"', '"tcp", controller = "reno"'), encoding="utf-8"
-    )
+    source = 'codec = "pcmu"\nladder = ["pcmu", "g729"]\nflexfec = { columns = 4, rows = 4 }'
+    written(tmp_path, source, transport='kind = "tcp", controller = "reno"')
     done = refused("check", "call.toml", cwd=tmp_path)
     for said in ("ladder", "retransmits", "row parity has one row"):
         assert said in done.stderr

@@ -16,25 +16,13 @@ import talkspurt
 from talkspurt.errors import BadInputError, EndedEarlyError, StoreError
 from test_call import HERE, answering, samples
 from test_call import SECRET as CALL_SECRET
+from texts import UDP, axis_text, cbr, flow_text, link_text, put, scenario_text
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="real-time sockets need Linux")
 SECRET = "a secret of these tests"
-SCENARIO = """
-title = "A line"
-duration = "2s"
-[links.l]
-from = "a"
-to = "b"
-rate = "1Mbit/s"
-delay = "20ms"
-loss = 0.05
-queue = { kind = "droptail", packets = 50 }
-[flows.voice]
-from = "a"
-to = "b"
-transport = { kind = "udp" }
-source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
-"""
+LINE = link_text("l", "a>b", "1Mbit/s", "20ms", 50, loss=0.05)
+VOICE = flow_text("voice", "a>b", UDP, cbr("64kbit/s", "160B"))
+SCENARIO = scenario_text("A line", "2s", LINE, VOICE)
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +48,9 @@ print("stopped:", list(server.lines()), flush=True)
 def serving(longest="1min"):
     """A program with a server: its address and the process."""
     words = [sys.executable, "-c", SERVER, longest]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     env = {**os.environ, "TALKSPURT_SECRET": SECRET}
-    process = subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
+    process = subprocess.Popen(words, text=True, env=env, **pipes)
     try:
         yield f"127.0.0.1:{int(process.stdout.readline())}", process
     finally:
@@ -230,18 +212,15 @@ def test_what_does_not_fit_a_trace_is_told(files, more, said):
 
 
 def test_an_export_is_a_folder(tmp_path):
-    case = tmp_path / "line.toml"
-    case.write_text(SCENARIO, encoding="utf-8")
+    case = put(tmp_path / "line.toml", SCENARIO)
     folder = talkspurt.run(case).save(tmp_path / "run", report=False)
     tables = talkspurt.export(folder, "csv", tmp_path / "tables")
     assert tables == tmp_path / "tables"
     flows = pl.read_csv(tables / "flows.csv")
     assert flows["sent_packets"].to_list() == talkspurt.load(folder).flows["sent_packets"].to_list()
     packets = talkspurt.export(case, "parquet", tmp_path / "packets")
-    assert (
-        json.loads((packets / "manifest.json").read_text())["digest"]
-        == talkspurt.load(folder).digest
-    )
+    manifest = json.loads((packets / "manifest.json").read_text())
+    assert manifest["digest"] == talkspurt.load(folder).digest
     with pytest.raises(BadInputError, match="xlsx: no format of exports; there are: pcapng"):
         talkspurt.export(case, "xlsx")
     with pytest.raises(StoreError, match="no result"):
@@ -254,11 +233,8 @@ def test_shards_are_merged_into_a_study(tmp_path):
     from talkspurt._commands import running
     from talkspurt.runs.merging import Shard
 
-    case = tmp_path / "study.toml"
-    case.write_text(
-        'axes = [{ path = "links.l.delay", values = ["20ms", "90ms", "200ms"] }]\n' + SCENARIO,
-        encoding="utf-8",
-    )
+    axis = axis_text("links.l.delay", '["20ms", "90ms", "200ms"]')
+    case = put(tmp_path / "study.toml", SCENARIO + axis)
     parts = [
         running.run_shard(talkspurt.read(case), Shard(n, 2), tmp_path / str(n)) for n in (1, 2)
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
+from texts import put
 
 pytest.importorskip("mkdocs")
 ROOT = Path(__file__).parent.parent
@@ -47,8 +48,7 @@ def test_the_excerpt_of_a_call_is_where_most_is_missing():
 
 def test_a_large_study_is_one_run_and_says_so(tmp_path):
     text = (ROOT / "scenarios/questions/ssthresh.toml").read_text(encoding="utf-8")
-    file = tmp_path / "large.toml"
-    file.write_text(text, encoding="utf-8")
+    file = put(tmp_path / "large.toml", text)
     lines: list[str] = []
     made = dict(gallery.entry(file, "talkspurt run scenarios/large.toml", None, lines))
     assert made["images/gallery/scenarios-large.png"].startswith(b"\x89PNG")

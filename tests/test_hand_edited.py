@@ -147,6 +147,10 @@ def leaves(value, at=()):
         yield from leaves(value[0], (*at, 0))
 
 
+OTHERS = [..., None, True, -1, 0, 1e308, 10**30, float("nan"), [], ["x"], {}, {"x": 1}]
+OTHERS += ["x", "", "\ud800", "\0"]
+
+
 def documents(file):
     """A JSON file without one of its values, with another in its place, or with entries of a list twice."""
     text = file.read_text(encoding="utf-8")
@@ -164,30 +168,8 @@ def documents(file):
 
     for at in leaves(json.loads(text)):
         there = functools.reduce(operator.getitem, at, json.loads(text))
-        again = (
-            [[*there, there[0]], there[:1] * len(there)]
-            if isinstance(there, list) and there
-            else []
-        )
-        for value in (
-            *again,
-            ...,
-            None,
-            "x",
-            "",
-            "\ud800",
-            "\0",
-            -1,
-            0,
-            1e308,
-            10**30,
-            float("nan"),
-            [],
-            ["x"],
-            {},
-            {"x": 1},
-            True,
-        ):
+        again = isinstance(there, list) and there and [[*there, there[0]], there[:1] * len(there)]
+        for value in (*(again or ()), *OTHERS):
             if at:
                 words = ".".join(map(str, at))
                 yield f"{words} {value!r}", lambda at=at, value=value: changed(at, value)

@@ -142,44 +142,31 @@ def triple(lossless: int, loss: int, data: int) -> bytes:
     return b"".join(number.to_bytes(3, "big") for number in (lossless, loss, data))
 
 
-VECTOR = bytes([0b00_000001, 0b11_000000, 0b00_000001])  # 2 received, 1 not, 2 received
-INTERVALS = bytes([0]) + triple(4, 1, 4) + triple(4, 0, 4)
+# Options and their types. The vector: 2 received, 1 not, 2 received.
+VECTOR = (38, bytes([0b00_000001, 0b11_000000, 0b00_000001]))
+INTERVALS = (193, bytes([0]) + triple(4, 1, 4) + triple(4, 0, 4))
 RATE = (500).to_bytes(4, "big")
+LATE = Packet(2.0, False, ACK, 7, 1)
+"""Without data."""
+
+
+def rate_of_events(inverse: int) -> tuple[int, bytes]:
+    return 192, inverse.to_bytes(4, "big")
 
 
 @pytest.mark.parametrize(
     ("packets", "faults"),
     [
-        ([*arrivals(1, 2, 4, 5), acknowledge(5, (38, VECTOR))], 0),
-        ([*arrivals(1, 2, 4, 5), acknowledge(3, (38, VECTOR))], 5),
-        ([*arrivals(1, 2, 3, 4, 5), acknowledge(5, (38, VECTOR))], 1),
-        ([*arrivals(1, 2, 5), acknowledge(5, (38, VECTOR))], 1),
-        ([*arrivals(1, 2, 3, 4, 6, 7, 8, 9), acknowledge(9, (193, INTERVALS))], 0),
-        ([*arrivals(1, 2, 3, 4, 5, 6, 7, 8, 9), acknowledge(9, (193, INTERVALS))], 1),
-        ([*arrivals(1, 2, 3, 4, 6, 8, 9), acknowledge(9, (193, INTERVALS))], 1),
-        (
-            # A late packet without data.
-            [
-                *arrivals(1, 2, 3, 4, 6, 8, 9),
-                acknowledge(9, (193, INTERVALS)),
-                Packet(2.0, False, ACK, 7, 1),
-            ],
-            0,
-        ),
-        (
-            [
-                *arrivals(1, 2, 3, 4, 6, 7, 8, 9),
-                acknowledge(9, (193, INTERVALS), (192, (4).to_bytes(4, "big"))),
-            ],
-            0,
-        ),
-        (
-            [
-                *arrivals(1, 2, 3, 4, 6, 7, 8, 9),
-                acknowledge(9, (193, INTERVALS), (192, (2).to_bytes(4, "big"))),
-            ],
-            1,
-        ),
+        ([*arrivals(1, 2, 4, 5), acknowledge(5, VECTOR)], 0),
+        ([*arrivals(1, 2, 4, 5), acknowledge(3, VECTOR)], 5),
+        ([*arrivals(1, 2, 3, 4, 5), acknowledge(5, VECTOR)], 1),
+        ([*arrivals(1, 2, 5), acknowledge(5, VECTOR)], 1),
+        ([*arrivals(1, 2, 3, 4, 6, 7, 8, 9), acknowledge(9, INTERVALS)], 0),
+        ([*arrivals(1, 2, 3, 4, 5, 6, 7, 8, 9), acknowledge(9, INTERVALS)], 1),
+        ([*arrivals(1, 2, 3, 4, 6, 8, 9), acknowledge(9, INTERVALS)], 1),
+        ([*arrivals(1, 2, 3, 4, 6, 8, 9), acknowledge(9, INTERVALS), LATE], 0),
+        ([*arrivals(1, 2, 3, 4, 6, 7, 8, 9), acknowledge(9, INTERVALS, rate_of_events(4))], 0),
+        ([*arrivals(1, 2, 3, 4, 6, 7, 8, 9), acknowledge(9, INTERVALS, rate_of_events(2))], 1),
     ],
 )
 def test_dccp(packets, faults):

@@ -4,7 +4,6 @@ tables of the runs that wrote the traces."""
 import gzip
 import shutil
 import struct
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -12,8 +11,9 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import needs_ns, needs_tshark, refused, succeed
+from command import dissected, needs_ns, needs_tshark, output, refused, succeed, told
 from command import talkspurt as command
+from conftest import row_of
 from talkspurt import _core
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
@@ -21,32 +21,20 @@ from talkspurt.importing import capture, rtp, tables
 from talkspurt.metrics.computing import compute
 from talkspurt.results.run_data import TABLES
 from talkspurt.runs import exporting
-from texts import cbr, flow_text, link_text, scenario_text
+from texts import cbr, dccp, flow_text, inline, link_text, scenario_text, speech, tcp
 
 DATA = Path(__file__).parent / "data" / "import"
 LINUX = Path(__file__).parent.parent / "crates" / "proto" / "tests" / "data" / "linux-dccp"
 
 
+BUFFER = inline("fixed", buffer="40ms")
 SCENARIO = scenario_text(
     "To be read again",
     "6s",
-    flow_text(
-        "call",
-        "home>office",
-        stop="5s",
-        reverse='{ kind = "speech", codec = "pcma" }',
-        playout='{ kind = "fixed", buffer = "40ms" }',
-    ),
-    flow_text(
-        "cbr", "home>office", '{ kind = "dccp", ccid = 2 }', cbr("100kbit/s", "500B"), stop="5s"
-    ),
-    flow_text(
-        "bulk",
-        "home>office",
-        '{ kind = "tcp", controller = "sack" }',
-        '{ kind = "bulk", total = "150kB" }',
-    ),
-    flow_text("messages", "office>home", '{ kind = "sctp" }', cbr("50kbit/s", "200B"), stop="5s"),
+    flow_text("call", "home>office", reverse=speech("pcma"), playout=BUFFER, stop="5s"),
+    flow_text("cbr", "home>office", dccp(2), cbr("100kbit/s", "500B"), stop="5s"),
+    flow_text("bulk", "home>office", tcp("sack"), inline("bulk", total="150kB")),
+    flow_text("messages", "office>home", inline("sctp"), cbr("50kbit/s", "200B"), stop="5s"),
     link_text("near", "home>hub", "10Mbit/s", "10ms", loss=0.02),
     link_text("far", "hub>office", "1Mbit/s", "10ms", loss=0.02),
     record='{ packets = true, pcapng = ["near", "far"] }',
@@ -115,10 +103,7 @@ def test_the_call_is_played_and_scored_as_in_the_run(run, both):
     result, _ = run
     last = {"call": ("far", 0.010 + 200 * 8 / 1e6), "call.reverse": ("near.back", 0.01016)}
     for name, (link, hop_s) in last.items():
-        row = result.flows.row(by_predicate=pl.col("name") == name, named=True)
-        ours = both.flows.row(
-            by_predicate=pl.col("name") == name.replace("call", "rtp-1"), named=True
-        )
+        row, ours = row_of(result, name), row_of(both, name.replace("call", "rtp-1"))
         side = "to" if "reverse" in name else "from"
         behind = result.packets("call").filter(side=side, link=link, fate="medium", ip_bytes=200)
         assert ours["missing_packets"] == row["missing_packets"] - behind.height > 0
@@ -152,7 +137,7 @@ def test_one_capture_counts_what_passed(run):
         for unknown in ("delay_mean_s", "mouth_to_ear_mean_s", "sent_bytes", "in_flight_packets"):
             assert row[unknown] is None
         assert "an upper limit" in row["quality_note"]
-    tcp = ours.flows.row(by_predicate=pl.col("name") == "tcp-1", named=True)
+    tcp = row_of(ours, "tcp-1")
     assert tcp["sent_packets"] is tcp["lost_packets"] is tcp["jitter_s"] is None
     assert ours.series("tcp-1")["sent_packets"].null_count() == ours.series("tcp-1").height
 
@@ -162,10 +147,7 @@ def test_network_delay_completes_a_score(run):
     without = read([folder / "far.pcapng"])
     given = read([folder / "far.pcapng"], delay_s=0.3)
     for name in ("rtp-1", "rtp-1.reverse"):
-        rows = [
-            one.flows.row(by_predicate=pl.col("name") == name, named=True)
-            for one in (without, given)
-        ]
+        rows = [row_of(one, name) for one in (without, given)]
         assert rows[0]["mos"] > rows[1]["mos"]
         # 20 ms of packet, 300 of network, 60 of buffer, 3.75 of concealment, and the first
         # packet's wait beyond the fastest one's.
@@ -176,11 +158,11 @@ def test_clock_offset_is_estimated_and_corrected(run, tmp_path):
     _, folder = run
     later = tmp_path / "far.pcap"
     shifted(folder / "far.pcapng", later, 2_000_000_000)
-    told = read([folder / "near.pcapng", later])
-    facts = told.manifest["imported"]
+    shown = read([folder / "near.pcapng", later])
+    facts = shown.manifest["imported"]
     bound = facts["clock_offset_bound_s"]
     assert abs(facts["clock_offset_estimate_s"] - 2.0) <= bound < 0.02
-    assert told.flows["delay_min_s"].max() > 1.9 and told.flows["delay_min_s"].min() < -1.9
+    assert shown.flows["delay_min_s"].max() > 1.9 and shown.flows["delay_min_s"].min() < -1.9
     assert any("negative" in note for note in facts["notes"])
     right = read([folder / "near.pcapng", later], clock_offset_s=2.0)
     plain = read([folder / "near.pcapng", folder / "far.pcapng"])
@@ -191,11 +173,8 @@ def test_clock_offset_is_estimated_and_corrected(run, tmp_path):
 
 def shifted(source, target, by_ns):
     """A pcapng of ours as pcap with nanoseconds, raw IP, at other times."""
-    data, at, out = (
-        source.read_bytes(),
-        0,
-        struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 101),
-    )
+    data, at = source.read_bytes(), 0
+    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 101)
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
         if kind == 6:
@@ -206,17 +185,6 @@ def shifted(source, target, by_ns):
     target.write_bytes(out)
 
 
-def fields(file, *names, where=None, more=()):
-    """What tshark reads, a tuple of texts for each packet."""
-    wanted = [word for name in names for word in ("-e", name)]
-    only = ["-Y", where] if where else []
-    done = subprocess.run(
-        ["tshark", "-r", file, *more, *only, "-T", "fields", "-E", "separator=|", *wanted],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return [tuple(line.split("|")) for line in done.stdout.splitlines()]
-
-
 @needs_tshark
 @pytest.mark.parametrize(
     "name", ["ccid3-loss", "ccid2-loss", "ccid2-bidir", "ipv6", "ccid2-reorder"]
@@ -225,7 +193,7 @@ def test_dccp_of_linux_as_tshark_reads_it(name):
     """Recordings of a Linux kernel: see the README beside them."""
     file = LINUX / f"{name}.pcap"
     ours = read([file])
-    data = fields(
+    data = dissected(
         file, "dccp.srcport", "dccp.seq_raw", "ip.len", where="dccp.type==2||dccp.type==4"
     )
     senders = Counter(row[0] for row in data)
@@ -236,7 +204,8 @@ def test_dccp_of_linux_as_tshark_reads_it(name):
     for row in ours.flows.iter_rows(named=True):
         mine = sorted(int(one[1]) for one in data if one[0] == port[row["name"]])
         assert row["received_packets"] == senders[port[row["name"]]] == len(mine)
-        every = fields(file, "dccp.seq_raw", where=f"dccp.srcport=={port[row['name']]}")
+        port_of = port[row["name"]]
+        every = dissected(file, "dccp.seq_raw", where=f"dccp.srcport=={port_of}")
         inside = {int(n) for (n,) in every if mine[0] <= int(n) <= mine[-1]}
         assert row["lost_packets"] == mine[-1] - mine[0] + 1 - len(inside)
     assert set(senders) <= set(port.values())
@@ -246,7 +215,7 @@ def test_dccp_of_linux_as_tshark_reads_it(name):
 def test_sctp_of_linux_as_tshark_reads_it():
     file = LINUX / "sctp.pcap"
     ours = read([file])
-    rows = fields(file, "sctp.data_tsn_raw", "frame.number", where="sctp.chunk_type==0")
+    rows = dissected(file, "sctp.data_tsn_raw", "frame.number", where="sctp.chunk_type==0")
     assert ours.flows["received_packets"].sum() == len(rows)
     chunks = pl.DataFrame(_core.capture(file.read_bytes())[1])
     assert [str(t) for t in chunks["tsn"]] == [t for row in rows for t in row[0].split(",")]
@@ -258,16 +227,9 @@ def test_tcp_as_tshark_reads_it(run):
     _, folder = run
     file = folder / "near.pcapng"
     ours = read([file])
-    rows = fields(
-        file,
-        "tcp.len",
-        "ip.len",
-        "tcp.analysis.retransmission",
-        "tcp.seq",
-        "tcp.srcport",
-        where="tcp.len>0",
-    )
-    row = ours.flows.row(by_predicate=pl.col("name") == "tcp-1", named=True)
+    names = ("tcp.len", "ip.len", "tcp.analysis.retransmission", "tcp.seq")
+    rows = dissected(file, *names, where="tcp.len>0")
+    row = row_of(ours, "tcp-1")
     assert row["received_packets"] == len(rows)
     assert row["received_bytes"] == sum(int(one[1]) for one in rows)
     facts = ours.manifest["imported"]["flows"]["tcp-1"]
@@ -281,14 +243,11 @@ def test_tcp_as_tshark_reads_it(run):
 def test_rtp_as_tshark_reads_it(run):
     """Packets, losses and mean jitter of `-z rtp,streams`."""
     _, folder = run
-    ports = {row[0] for row in fields(folder / "far.pcapng", "udp.dstport", where="udp")}
+    ports = {row[0] for row in dissected(folder / "far.pcapng", "udp.dstport", where="udp")}
     file = folder / "far.pcapng"
     decode = [word for port in ports for word in ("-d", f"udp.port=={port},rtp")]
-    done = subprocess.run(
-        ["tshark", "-r", file, *decode, "-q", "-z", "rtp,streams"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    streams = [line.split() for line in done.stdout.splitlines() if "0x" in line]
+    done = output("tshark", "-r", file, *decode, "-q", "-z", "rtp,streams")
+    streams = [line.split() for line in done.splitlines() if "0x" in line]
     ours = read([file])
     assert len(streams) == 2
     for row in ours.flows.filter(pl.col("name").str.starts_with("rtp")).iter_rows(named=True):
@@ -310,7 +269,7 @@ def test_rtp_as_tshark_reads_it(run):
 def test_times_and_lengths_of_every_packet_as_tshark_reads_them(run):
     _, folder = run
     file = folder / "near.pcapng"
-    rows = fields(file, "frame.number", "frame.time_epoch", "ip.len", "ip.ttl")
+    rows = dissected(file, "frame.number", "frame.time_epoch", "ip.len", "ip.ttl")
     ours = pl.DataFrame(_core.capture(file.read_bytes())[0]).sort("frame")
     assert [int(r[0]) for r in rows] == ours["frame"].to_list()
     assert [int(r[2]) for r in rows] == ours["ip_bytes"].to_list()
@@ -396,10 +355,10 @@ def test_links_and_encapsulations_as_tshark_reads_them(resolution, offset_s, big
     assert frames == 12
     assert left_out == [("frames of ARP", 1), ("packets of ICMP", 1), ("IP fragments", 1)]
     ours = pl.DataFrame(packets)
-    rows = fields(
+    rows = dissected(
         file, "frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport",
         "dccp.srcport", "sctp.srcport", "tcp.seq_raw", "dccp.seq_raw", "dccp.type",
-        "sctp.data_tsn_raw", more=("-o", "ip.defragment:FALSE"),
+        "sctp.data_tsn_raw", options=["-o", "ip.defragment:FALSE"],
     )  # fmt: skip
     assert len(rows) == 12
     seen = {int(row[0]): row for row in rows}
@@ -471,7 +430,7 @@ def traced(tmp_path_factory, script, name, *words):
         target.write_bytes(gzip.decompress((DATA / f"{name}.gz").read_bytes()))
         return target
     more = [*words, str(target), "ON"] if words else [str(target)]
-    subprocess.run(["ns", DATA / script, *more], cwd=target.parent, capture_output=True, check=True)
+    output("ns", DATA / script, *more, cwd=target.parent)
     return target
 
 
@@ -603,13 +562,11 @@ def test_our_own_trace_gives_the_packets_of_the_run(run, tmp_path):
 ], ids=["ccid-2", "ccid-3", "tfrc", "udp"])  # fmt: skip
 def test_rtcp_in_our_own_trace_is_no_data_whatever_carries_it(transport, tmp_path):
     """RTCP of both ends: the sender's reports, and the receiver's in the direction without media."""
-    result = talkspurt.run({
-        "title": "RTCP", "duration": "20s",
-        "links": {"line": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "20ms", "loss": 0.02,
-                           "queue": {"kind": "droptail", "packets": 50}}},
-        "flows": {"call": {"from": "a", "to": "b", "transport": transport,
-                           "source": {"kind": "speech", "codec": "pcmu"}}},
-    })  # fmt: skip
+    line = link_text("line", "a>b", "1Mbit/s", "20ms", 50, loss=0.02)
+    call = flow_text("call", "a>b")
+    result = talkspurt.run(
+        scenario_text("RTCP", "20s", line, call), set={"flows.call.transport": transport}
+    )
     where = exporting.export(result.save(tmp_path / "run", report=False), "ns2", tmp_path / "ns2")
     trace = (where / "trace.tr").read_text()
     assert {row.split()[2] for row in trace.splitlines() if row.split()[4] == "rtcp"} == {"0", "1"}
@@ -660,8 +617,8 @@ def test_commands_accept_the_folder(words, folder, run, tmp_path):
 
 
 def test_an_imported_trace_cannot_be_run_again(folder, tmp_path):
-    done = command("export", folder, "--to", "pcapng", "-o", tmp_path / "x")
-    assert done.returncode == 2 and "was imported from a trace" in done.stderr
+    done = refused("export", folder, "--to", "pcapng", "-o", tmp_path / "x")
+    assert "was imported from a trace" in done.stderr
     assert not (tmp_path / "x").exists()
 
 
@@ -683,9 +640,7 @@ def test_what_is_no_trace_is_one_error(name, tmp_path):
     data, words = WRONG[name]
     file = tmp_path / "trace"
     file.write_bytes(data)
-    done = command("import", file, "-o", tmp_path / "out")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1 and words in done.stderr, done.stderr
+    assert words in told("import", file, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -694,8 +649,7 @@ def test_wrong_options_are_reported_at_once(tmp_path):
                    "--payload", "96=noise", "--clock-offset", "1ms", "-o", tmp_path / "out")  # fmt: skip
     for words in ("--playout soon", "--payload 200=opus", "--payload 96=noise", "--clock-offset"):
         assert words in done.stderr
-    done = command("import", tmp_path / "none.pcap")
-    assert done.returncode == 2 and "none.pcap" in done.stderr
+    assert "none.pcap" in refused("import", tmp_path / "none.pcap").stderr
 
 
 def test_captures_of_different_traffic_have_nothing_in_common():
@@ -708,13 +662,8 @@ def test_captures_of_different_traffic_have_nothing_in_common():
 
 def test_ranges_of_bytes_count_each_byte_once():
     spans = capture.Spans()
-    assert [spans.add(*r) for r in ((0, 10), (20, 30), (5, 25), (0, 30), (30, 31))] == [
-        10,
-        10,
-        10,
-        0,
-        1,
-    ]
+    ranges = ((0, 10), (20, 30), (5, 25), (0, 30), (30, 31))
+    assert [spans.add(*each) for each in ranges] == [10, 10, 10, 0, 1]
 
 
 def test_numbers_are_extended_over_their_wrap():

@@ -1,21 +1,20 @@
 """Captures of what real senders and paths do beyond a plain stream: sources that restart, events, copies,
 datagrams without a number, fragments, keep-alives, packets over 64 KiB."""
 
-import os
 import shutil
 import struct
-import subprocess
 import sys
 
 import pytest
 
 from captures import ipv4, media, tcp, udp, written
+from command import output, process, succeed
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, rtp
 from talkspurt.metrics import sheet
 from talkspurt.results.result import Study
-from texts import BULK, NEWRENO, flow_text, link_text, scenario_text
+from texts import BULK, NEWRENO, flow_text, link_text, put, scenario_text
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 
@@ -166,10 +165,7 @@ def test_throughput_of_fragments_is_that_of_tshark(tmp_path):
     file = written(
         tmp_path / "f.pcap", [p for i in range(50) for p in fragments(bytes(3992), i, i / 10)]
     )
-    told = subprocess.run(
-        ["tshark", "-r", file, "-q", "-z", "io,stat,0,BYTES"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    told = output("tshark", "-r", file, "-q", "-z", "io,stat,0,BYTES")
     total = next(line for line in told.splitlines() if "<>" in line).split("|")[2]
     assert only_row(read([file]))["received_bytes"] == int(total)
 
@@ -226,21 +222,12 @@ def test_many_hosts_at_links_of_unknown_rate_are_drawn_as_one(tmp_path):
 def test_queues_over_time_are_those_of_the_run(tmp_path):
     """The mean of each bin, from the lines of ns-2, as the simulator integrated it."""
     import talkspurt
-    from command import talkspurt as command
 
-    scenario = tmp_path / "queue.toml"
-    scenario.write_text(
-        scenario_text(
-            "A queue",
-            "4s",
-            link_text("line", "a>b", "1Mbit/s", "20ms", 20),
-            flow_text("bulk", "a>b", NEWRENO, BULK),
-        )
-    )
-    done = command("run", scenario, "--out", tmp_path / "run", "--no-report")
-    assert done.returncode == 0, done.stderr
-    done = command("export", tmp_path / "run", "--to", "ns2", "--out", tmp_path / "trace")
-    assert done.returncode == 0, done.stderr
+    link = link_text("line", "a>b", "1Mbit/s", "20ms", 20)
+    text = scenario_text("A queue", "4s", link, flow_text("bulk", "a>b", NEWRENO, BULK))
+    scenario = put(tmp_path / "queue.toml", text)
+    succeed("run", scenario, "--out", tmp_path / "run", "--no-report")
+    succeed("export", tmp_path / "run", "--to", "ns2", "--out", tmp_path / "trace")
     found, own = read([tmp_path / "trace" / "trace.tr"]), talkspurt.load(tmp_path / "run")
     for name, here in (("line", "0-1"), ("line.back", "1-0")):
         ours = talkspurt.metrics.compute(found, "link_queue", link=here)
@@ -339,8 +326,6 @@ def test_the_length_of_a_file_is_checked_before_it_is_read(tmp_path):
         ("long.toml", "check", 2, "is longer than 16 MiB"),
     ):  # fmt: skip
         more = "--no-report --out out" if command == "import" else ""
-        done = subprocess.run(
-            ["bash", "-c", f"{words} {command} {name} {more}"], cwd=tmp_path, timeout=120,
-            capture_output=True, text=True, check=False, env={**os.environ, "POLARS_MAX_THREADS": "1"},
-        )  # fmt: skip
+        line = f"{words} {command} {name} {more}"
+        done = process("bash", "-c", line, cwd=tmp_path, env={"POLARS_MAX_THREADS": "1"})
         assert done.returncode == code and said in done.stderr, done.stderr

@@ -3,14 +3,15 @@ not read is counted by its kind. tshark reads every capture, too."""
 
 import shutil
 import struct
-import subprocess
 
 import polars as pl
 import pytest
 
 from captures import ipv4, media, tcp, written
+from command import output
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
+from texts import UDP, flow_text, inline, link_text, scenario_text
 
 RAW, ETHERNET, PPP, HDLC, WIRELESS, COOKED, RADIOTAP, SESSION, COOKED2 = (
     101, 1, 9, 50, 105, 113, 127, 51, 276
@@ -127,11 +128,8 @@ LINKS = {
 
 
 def tshark(path, *options):
-    told = subprocess.run(
-        ["tshark", "-r", path, "-T", "fields", *options],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return told.stdout.splitlines()
+    told = output("tshark", "-r", path, "-T", "fields", *options)
+    return told.splitlines()
 
 
 def numbers(path):
@@ -266,15 +264,11 @@ def test_a_capture_in_frames_can_be_replayed(tmp_path):
     frames = [(time, wrap(n, packet)) for n, (time, packet) in enumerate(CALL)]
     paths = [written(tmp_path / "raw.pcap", CALL, RAW),
              written(tmp_path / "air.pcap", frames, RADIOTAP)]  # fmt: skip
+    link = link_text("l", "a>b", "1Mbit/s", "1ms", 9)
+    flows = (flow_text("f", "a>b", UDP, inline("replay", file=str(path))) for path in paths)
     rows = [
-        run({
-            "title": "replay", "duration": "2s",
-            "links": {"l": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "1ms",
-                            "queue": {"kind": "droptail", "packets": 9}}},
-            "flows": {"f": {"from": "a", "to": "b", "transport": {"kind": "udp"},
-                            "source": {"kind": "replay", "file": str(path)}}},
-        }).flows.drop("source", strict=False)
-        for path in paths
-    ]  # fmt: skip
+        run(scenario_text("replay", "2s", link, flow)).flows.drop("source", strict=False)
+        for flow in flows
+    ]
     assert rows[0].equals(rows[1])
     assert rows[0].select(pl.col("sent_packets")).item() == len(CALL)

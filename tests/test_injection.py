@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import random
 import shutil
-import subprocess
 
 import polars as pl
 import pytest
 
 import talkspurt as package
-from command import needs_ns, succeed, talkspurt
+from command import needs_ns, output, succeed, talkspurt
+from conftest import problems
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script
 from talkspurt.ns2.tcl import comment, word
 from talkspurt.report import single
 from talkspurt.scenarios.source import read
-from texts import UDP, flow_text, link_text, scenario_text
+from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
 needs_tclsh = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
 
-SCENARIO = "\n" + scenario_text(
-    "t",
-    "1s",
-    link_text("l", "a>b", "1Mbit/s", "10ms", 10),
-    flow_text(
-        "x",
-        "a>b",
-        UDP,
-        '{ kind = "cbr", rate = "80kbit/s", packet = "200B", noise = "0ms" }',
-        start_spread="0s",
-    ),
-)
+LINK = link_text("l", "a>b", "1Mbit/s", "10ms", 10)
+FLOW = flow_text("x", "a>b", UDP, cbr("80kbit/s", "200B", noise="0ms"), start_spread="0s")
+SCENARIO = "\n" + scenario_text("t", "1s", LINK, FLOW)
 
 
 def titled(title):
@@ -51,11 +42,9 @@ def test_a_word_of_tcl_is_the_text_itself(tmp_path):
     asked = texts(500)
     lines = [f"puts [binary encode hex [encoding convertto utf-8 {word(text)}]]" for text in asked]
     (tmp_path / "words.tcl").write_text("\n".join(lines), encoding="utf-8")
-    done = subprocess.run(
-        ["tclsh", "words.tcl"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
+    done = output("tclsh", "words.tcl", cwd=tmp_path)
     # Tcl may write NUL in its own way (Tcl_UtfToUniChar(3)).
-    got = [line.replace("c080", "00") for line in done.stdout.split("\n")[:-1]]
+    got = [line.replace("c080", "00") for line in done.split("\n")[:-1]]
     assert got == [text.encode().hex() for text in asked]
 
 
@@ -65,10 +54,8 @@ def test_a_comment_of_tcl_does_nothing(tmp_path):
              for end in ("", "\\", "\n", "\r", "\x1a")]  # fmt: skip
     code = "".join(f"# {comment(text)}\nincr seen\nset a 1 ;# {comment(text)}\n" for text in asked)
     (tmp_path / "comments.tcl").write_text(f"set seen 0\n{code}puts $seen", encoding="utf-8")
-    done = subprocess.run(
-        ["tclsh", "comments.tcl"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    assert done.stdout == f"{len(asked)}\n"
+    done = output("tclsh", "comments.tcl", cwd=tmp_path)
+    assert done == f"{len(asked)}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["comments.tcl"]
 
 
@@ -76,9 +63,7 @@ def test_a_comment_of_tcl_does_nothing(tmp_path):
     "character", ["\\n", "\\r", "\\t", "\\u001B", "\\u0085", "\\u2028", "\\u202E", "\\u2066"]
 )
 def test_a_title_has_no_control_characters(character):
-    with pytest.raises(package.ScenarioError) as caught:
-        read(titled(f'"a{character}[exec touch harmed]"'))
-    (problem,) = caught.value.problems
+    (problem,) = problems(read, titled(f'"a{character}[exec touch harmed]"'))
     assert problem["path"] == "title"
     assert "has the control character U+" in problem["message"]
     assert problem["line"] == 2
@@ -96,25 +81,17 @@ AXIS = '[[axes]]\npath = "links.l.delay"\nvalues = ["1ms", "2ms"]\nlabels = ["a"
     ],
 )
 def test_other_texts_that_are_shown_have_none_either(path, before, after):
-    with pytest.raises(package.ScenarioError) as caught:
-        read(before + titled('"a"') + after)
-    (problem,) = caught.value.problems
+    (problem,) = problems(read, before + titled('"a"') + after)
     assert problem["path"] == path
     assert "has the control character U+" in problem["message"]
     assert problem["line"] is not None
 
 
-TITLES = [
-    "[exec touch harmed]",
-    "a \\\\",
-    "${env(HOME)}",
-    "}; exec touch harmed; {",
-    '\\" [exit 3]',
-]
-
-
 @needs_ns
-@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize(
+    "title",
+    ["[exec touch harmed]", "a \\\\", "${env(HOME)}", "}; exec touch harmed; {", '\\" [exit 3]'],
+)
 def test_a_title_runs_nothing_in_ns2(title, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = both.crosscheck(read(titled(f'"{title}"')))
@@ -131,21 +108,13 @@ def test_the_name_of_a_file_runs_nothing_in_ns2(name, tmp_path):
 
 
 @needs_ns
-def test_a_script_writes_its_trace_beside_it_whatever_its_name(tmp_path):
-    file = tmp_path / "a [exit 3] $b.toml"
-    file.write_text(SCENARIO, encoding="utf-8")
-    (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
-    subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
-    assert (tmp_path / "a [exit 3] $b.tr").stat().st_size > 1000
-
-
-@needs_ns
-@pytest.mark.parametrize("stem", ["|touch harmed", "~nobody", "-x", "\U0001f600 [exit 3]"])
-def test_the_default_trace_is_a_file_and_no_command(stem, tmp_path):
-    file = tmp_path / f"{stem}.toml"
-    file.write_text(SCENARIO, encoding="utf-8")
-    (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
-    subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
+@pytest.mark.parametrize(
+    "stem", ["a [exit 3] $b", "|touch harmed", "~nobody", "-x", "\U0001f600 [exit 3]"]
+)
+def test_the_default_trace_is_a_file_beside_the_script_and_no_command(stem, tmp_path):
+    file = put(tmp_path / f"{stem}.toml", SCENARIO)
+    put(tmp_path / "s.tcl", script.write(read(file)).text)
+    output("ns", "s.tcl", cwd=tmp_path)
     name = f"{stem}.tr".replace("\U0001f600", "_")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([file.name, "s.tcl", name])
     assert (tmp_path / name).stat().st_size > 1000
@@ -159,8 +128,7 @@ def program(tmp_path, text):
 
 
 def crosscheck(tmp_path, text):
-    file = tmp_path / "s.toml"
-    file.write_text(SCENARIO, encoding="utf-8")
+    file = put(tmp_path / "s.toml", SCENARIO)
     return talkspurt("crosscheck", file, env=program(tmp_path, text))
 
 
@@ -196,9 +164,7 @@ def test_quantiles_are_nearest_rank():
 def test_the_flows_of_a_count_are_named_as_the_scenario_has_them(tmp_path):
     text = SCENARIO.replace("[flows.x]", "[flows.x]\ncount = 3")
     text = text.replace('kind = "udp"', 'kind = "dccp", ccid = 2, profile = "ns2"')
-    with pytest.raises(package.ScenarioError) as caught:
-        script.write(read(text))
-    (problem,) = caught.value.problems
+    (problem,) = problems(script.write, read(text))
     assert problem["path"] == "flows.x.sizing"
     assert problem["hint"] == "--set flows.x.sizing=ns2"
     assert text.splitlines()[problem["line"] - 1] == "[flows.x]"

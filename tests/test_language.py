@@ -1,10 +1,11 @@
 """Comments and pages are plain technical English, and comments fit the screen."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from command import process
 
 ROOT = Path(__file__).parent.parent
 AVOIDED = (
@@ -21,7 +22,7 @@ TEXTS = ("crates", "python", "docs", "scenarios", "benches", "*.md")
 def texts(*endings: str) -> list[Path]:
     """Files under version control, tests and generated ones apart."""
     command = ["git", "ls-files", *TEXTS]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = process(*command, cwd=ROOT)
     if listed.returncode:
         pytest.skip("no checkout of git")
     names = [name for name in listed.stdout.splitlines() if "/tests/" not in name]

@@ -14,30 +14,17 @@ import pytest
 
 CRATES = Path(__file__).parent.parent / "crates"
 SOURCES = CRATES / "proto" / "src"
-LAYERS = (
-    (
-        "math",
-        "metric",
-        "time",
-        "units",
-        "rng",
-        "seq",
-        "packet",
-        "gauge",
-        "octets",
-        "prefetch",
-        "profile",
-        "validate",
-    ),
-    ("rtp", "rtcp", "frame", "rfc4571"),
-    ("endpoint", "transport"),
-    ("rtt", "congestion", "rate"),
-    ("udp", "tcp", "dccp", "sctp", "tfrc", "external"),
-    ("body",),
-    ("wire",),
-    ("probe",),
-)
-LAYER = {module: height for height, layer in enumerate(LAYERS) for module in layer}
+LAYERS = """
+math metric time units rng seq packet gauge octets prefetch profile validate
+rtp rtcp frame rfc4571
+endpoint transport
+rtt congestion rate
+udp tcp dccp sctp tfrc external
+body
+wire
+probe
+"""
+LAYER = {name: at for at, layer in enumerate(LAYERS.split("\n")) for name in layer.split()}
 
 
 def imports(sources: Path = SOURCES) -> set[tuple[str, str]]:

@@ -29,14 +29,8 @@ def slow_start():
 def test_slow_start_over_sockets_is_that_of_the_simulation(slow_start):
     assert slow_start.broken == {}
     run = slow_start.runs["full-3min-wire"]
-    simulated = talkspurt.run(
-        {
-            "title": "simulated",
-            **live.live_cases("renker2008")["full-3min-wire"],
-            "duration": "6s",
-            "record": {"gauges": True},
-        }
-    )
+    case = {"title": "simulated", **live.live_cases("renker2008")["full-3min-wire"]}
+    simulated = talkspurt.run(case | {"duration": "6s", "record": {"gauges": True}})
     found = renker2008.gauge(run, "rate", 0, 1)["value"][-1]
     twice = renker2008.gauge(run, "receive_rate", 0, 1)["value"][-1]
     # RFC 5348 §4.3: twice what arrives, before the first loss.
@@ -60,12 +54,16 @@ def test_routers_mark_packets_of_sockets(slow_start):
     assert values["ecn/heard"] < 0.75
 
 
+def judged(measured):
+    """The rows of the study, of the one run that they rest on."""
+    runs = {"full-3min-wire": measured.runs["full-3min-wire"]}
+    found = samples([formulas.of_parts("renker2008", "inferred", runs)])
+    return judged_live(study_file.load("renker2008"), found)
+
+
 @real
 def test_rows_are_judged_by_the_study_s_bands(slow_start):
-    file = study_file.load("renker2008")
-    runs = {"full-3min-wire": slow_start.runs["full-3min-wire"]}
-    found = samples([formulas.of_parts("renker2008", "inferred", runs)])
-    rows = {row.spec.id: row for row in judged_live(file, found)}
+    rows = {row.spec.id: row for row in judged(slow_start)}
     assert rows["full/slow-start"].verdict == UNDERSPECIFIED
     said = re.search(r"over sockets (\d+(?:\.\d+)?)", rows["full/slow-start"].reason)
     # Of gauges in real time, as above.
@@ -78,10 +76,7 @@ def test_the_page_and_the_tables_are_written(slow_start, tmp_path, capsys):
     cases = {name: live.live_cases("renker2008")[name] for name in slow_start.runs}
     assert set(cases) == set(slow_start.runs)
     simulated = slow_start.runs
-    file = study_file.load("renker2008")
-    runs = {"full-3min-wire": slow_start.runs["full-3min-wire"]}
-    found = samples([formulas.of_parts("renker2008", "inferred", runs)])
-    rows = [live.LiveRow(row, None, None) for row in judged_live(file, found)]
+    rows = [live.LiveRow(row, None, None) for row in judged(slow_start)]
     live._write("renker2008", rows, slow_start, simulated, tmp_path, pdf=False)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     for name in slow_start.runs:

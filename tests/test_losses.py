@@ -7,7 +7,7 @@ import pytest
 import talkspurt
 from talkspurt import metrics
 from talkspurt.metrics import packets as losses
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, dccp, flow_text, inline, link_text, scenario_text
 
 STEP = 0.01
 
@@ -53,23 +53,14 @@ def test_the_mean_interval_by_hand():
     assert losses.rate([10, 20, 50], 1) == pytest.approx(3 / 80)
 
 
+EQUAL = "{ history_discounting = false }"
 # At 20 Mbit/s the queue never fills, so that all losses are random.
 LOSSY = scenario_text(
     "Random losses",
     "40s",
     link_text("l", "a>b", "20Mbit/s", "40ms", loss=0.01),
-    flow_text(
-        "three",
-        "a>b",
-        '{ kind = "dccp", ccid = 3, rate = { history_discounting = false } }',
-        '{ kind = "bulk", packet = "500B" }',
-    ),
-    flow_text(
-        "bare",
-        "a>b",
-        '{ kind = "tfrc", rate = { history_discounting = false } }',
-        '{ kind = "bulk", packet = "500B" }',
-    ),
+    flow_text("three", "a>b", dccp(3, rate=EQUAL), inline("bulk", packet="500B")),
+    flow_text("bare", "a>b", inline("tfrc", rate=EQUAL), inline("bulk", packet="500B")),
     flow_text("beat", "a>b", UDP, cbr("80kbit/s", "100B")),
     record="{ packets = true }",
 )

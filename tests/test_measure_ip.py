@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import talkspurt as command
+from command import TALKSPURT, dissected, needs_tshark, process, succeed, told
 from talkspurt.real_time.measuring import notes
 from test_call import THERE, answering, calling
 from test_emulate import OBSTACLE as NO_EMULATION
@@ -35,25 +35,28 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0 or SPOKEN & {"DCCP", "DCCPv6", "SCTP", "SCTPv6"},
     reason="raw sockets need Linux, root, and a kernel that does not speak DCCP or SCTP itself",
 )
-TALKSPURT = (sys.executable, "-m", "talkspurt")
 DIRECT = ("dccp-ccid2-ip", "dccp-ccid3-ip", "dccp-ccid4-ip", "sctp-ip")
+
+
+def opened(*words, **env):
+    """A program with the secret, and its output as it comes."""
+    env = {**os.environ, **SECRET, **env, "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([str(word) for word in words], **pipes, env=env)
 
 
 @contextlib.contextmanager
 def listening(address, prefix=(), *options):
     """A server on this address, run by a prefix; its port."""
-    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
     words = (*prefix, *TALKSPURT, "serve", "--listen", f"{address}:0", "--user", "nobody", *options)
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
-    )
+    running = opened(*words)
     try:
-        line = process.stdout.readline()
-        assert line.startswith("Listening on "), line + process.stderr.read()
+        line = running.stdout.readline()
+        assert line.startswith("Listening on "), line + running.stderr.read()
         yield int(line.split(": at most")[0].rsplit(":", 1)[1])
     finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=20)
 
 
 @contextlib.contextmanager
@@ -74,7 +77,7 @@ def captured(file, what):
         process.communicate(timeout=20)
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs_tshark
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
 def test_the_network_sees_genuine_packets_of_the_lengths_in_the_tables(tmp_path, address):
     transports = [word for name in DIRECT for word in ("--transport", name)]
@@ -83,11 +86,10 @@ def test_the_network_sees_genuine_packets_of_the_lengths_in_the_tables(tmp_path,
         listening(address, (), "--raw-ip") as port,
         captured(tmp_path / "x.pcapng", f"{kind} proto 33 or {kind} proto 132"),
     ):
-        done = command(
+        succeed(
             "measure", f"{address}:{port}", *transports, "--together", "--traffic", "cbr",
             "--for", "2s", "--out", tmp_path / "out", "--no-report", env=SECRET,
         )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     result = talkspurt.load(tmp_path / "out")
     rows = result.flows.rows(named=True)
     assert len(rows) == 8
@@ -103,16 +105,11 @@ def test_the_network_sees_genuine_packets_of_the_lengths_in_the_tables(tmp_path,
     assert {"loss_event_rate", "rate"} <= set(result.gauges("dccp-ccid3-ip")["gauge"])
     fields = ("frame.protocols", "ip.len", "ipv6.plen", "dccp.checksum.status", "sctp.checksum.status",
               "_ws.expert.message", "_ws.malformed", "sctp.chunk_type", "dccp.type")  # fmt: skip
-    read = subprocess.run(
-        ["tshark", "-n", "-r", tmp_path / "x.pcapng", "-o", "dccp.check_checksum:TRUE",
-         "-o", "sctp.checksum:CRC 32c", "-T", "fields", "-E", "separator=|", "-E", "occurrence=a",
-         *(word for field in fields for word in ("-e", field))],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    checks = ["-o", "dccp.check_checksum:TRUE", "-o", "sctp.checksum:CRC 32c"]
     seen = {"dccp": [0, 0], "sctp": [0, 0]}
     chunks = set()
-    for line in read.splitlines():
-        protocols, four, six, dccp, sctp, expert, malformed, kinds, kind = line.split("|")
+    for line in dissected(tmp_path / "x.pcapng", *fields, options=checks):
+        protocols, four, six, dccp, sctp, expert, malformed, kinds, kind = line
         name = "dccp" if ":dccp" in protocols else "sctp"
         assert f":{name}" in protocols
         assert (dccp or sctp) == "1", line
@@ -138,43 +135,37 @@ needs_setpriv = pytest.mark.skipif(
 )
 
 
+def told_without(*words):
+    """The line that a command says which may not have the privilege."""
+    done = process(*NO_RAW, *TALKSPURT, *words, env=SECRET)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1), done.stderr
+    return done.stderr
+
+
 @needs_setpriv
 def test_without_the_privilege_the_client_sends_nothing():
-    words = (*NO_RAW, *TALKSPURT, "measure", "192.0.2.1", "--transport", "sctp-ip")
-    env = {**os.environ, **SECRET}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env, check=False)
-    assert done.returncode == 2
-    assert (
-        "--transport sctp-ip: SCTP directly over IP needs the privilege CAP_NET_RAW" in done.stderr
-    )
-    assert len(done.stderr.strip().splitlines()) == 1
+    said = told_without("measure", "192.0.2.1", "--transport", "sctp-ip")
+    assert "--transport sctp-ip: SCTP directly over IP needs the privilege CAP_NET_RAW" in said
 
 
 @needs_setpriv
 def test_a_server_without_the_privilege_refuses_these_flows_and_serves_others():
     with listening("127.0.0.1", NO_RAW) as port:
-        refused = measure(port, "--transport", "dccp-ccid2-ip")
-        served = measure(port, "--transport", "dccp-ccid2", "--for", "1s", "--json")
-    assert refused.returncode == 2
-    assert "refused: the server was started without --raw-ip" in refused.stderr
-    assert len(refused.stderr.strip().splitlines()) == 1
-    assert served.returncode == 0, served.stderr
+        said = measure(port, "--transport", "dccp-ccid2-ip", run=told)
+        measure(port, "--transport", "dccp-ccid2", "--for", "1s", "--json", run=succeed)
+    assert "refused: the server was started without --raw-ip" in said
 
 
 @needs_setpriv
 def test_a_server_that_has_no_raw_sockets_does_not_start_with_them():
-    words = [*NO_RAW, *TALKSPURT, "serve", "--listen", "127.0.0.1:0", "--raw-ip"]
-    env = {**os.environ, **SECRET}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=env, check=False)
-    assert done.returncode == 2
-    assert "directly over IP needs the privilege CAP_NET_RAW" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    said = told_without("serve", "--listen", "127.0.0.1:0", "--raw-ip")
+    assert "directly over IP needs the privilege CAP_NET_RAW" in said
 
 
-def privileges(process):
+def privileges(pid):
     """Capabilities and the flag that no program gets more, of each thread."""
     wanted = ("CapInh", "CapPrm", "CapEff", "CapAmb", "NoNewPrivs")
-    for thread in Path(f"/proc/{process}/task").iterdir():
+    for thread in Path(f"/proc/{pid}/task").iterdir():
         lines = dict(line.split(":\t") for line in (thread / "status").read_text().splitlines())
         yield tuple(int(lines[name].strip(), 16) for name in wanted)
 
@@ -191,15 +182,13 @@ def privileges(process):
 def test_a_server_with_raw_sockets_has_no_privileges_left(user, options):
     prefix = ("setpriv", "--inh-caps=+net_raw", *user)
     words = [*prefix, *TALKSPURT, "serve", "--listen", "127.0.0.1:0", "--raw-ip", *options]
-    env = {**os.environ, **SECRET, "PYTHONUNBUFFERED": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, **pipes, env=env) as process:
+    with opened(*words) as running:
         try:
-            line = process.stdout.readline()
-            assert line.startswith("Listening on "), line + process.stderr.read()
-            found = set(privileges(process.pid))
+            line = running.stdout.readline()
+            assert line.startswith("Listening on "), line + running.stderr.read()
+            found = set(privileges(running.pid))
         finally:
-            process.send_signal(signal.SIGINT)
+            running.send_signal(signal.SIGINT)
     assert found == {(0, 0, 0, 0, 1)}
 
 
@@ -233,21 +222,19 @@ def test_an_answerer_has_no_privileges_left_and_answers_directly_over_ip(all_wri
         "--heard", all_write / "there.wav", "--out", all_write / "there", "--no-report",
         "--calls", "2",
     ]  # fmt: skip
-    env = {**os.environ, **SECRET, **sudo, "PYTHONUNBUFFERED": "1", "HOME": str(all_write)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([str(word) for word in words], **pipes, env=env) as process:
-        line = process.stdout.readline()
-        assert line.startswith("Waiting for a call on 127.0.0.1:"), line + process.stderr.read()
+    with opened(*words, **sudo, HOME=str(all_write)) as running:
+        line = running.stdout.readline()
+        assert line.startswith("Waiting for a call on 127.0.0.1:"), line + running.stderr.read()
         port = int(line.split(":")[1].split(".")[0])
-        found = {*privileges(process.pid)}
+        found = {*privileges(running.pid)}
         done = []
         for transport in ("dccp-ccid3-ip", "sctp-ip"):
             options = ("--transport", transport, "--for", "1s", "--no-report", "--overwrite")
             done.append(calling(all_write, port, *options))
-        _, said = process.communicate(timeout=60)
+        _, said = running.communicate(timeout=60)
     assert found == {(0, 0, 0, 0, 1)}
     assert [it.returncode for it in done] == [0, 0], [it.stderr for it in done]
-    assert process.returncode == 0, said
+    assert running.returncode == 0, said
     owner = 65534 if user or sudo else 0
     for name in ("there.wav", "there-2.wav", "there/1/manifest.json", "there/2/manifest.json"):
         assert (all_write / name).stat().st_uid == owner
@@ -256,12 +243,9 @@ def test_an_answerer_has_no_privileges_left_and_answers_directly_over_ip(all_wri
 @needs_open_python
 def test_an_answerer_says_before_a_call_what_it_may_not_write(all_write):
     all_write.chmod(0o755)
-    env = {**os.environ, **SECRET, "SUDO_UID": "65534"}
-    done = subprocess.run(
-        [*TALKSPURT, "answer", "--listen", "127.0.0.1:0", "--speech", THERE,
-         "--heard", all_write / "there.wav", "--out", all_write / "a/there"],
-        env=env, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    files = ("--heard", all_write / "there.wav", "--out", all_write / "a/there")
+    words = ("answer", "--listen", "127.0.0.1:0", "--speech", THERE, *files)
+    done = process(*TALKSPURT, *words, env={**SECRET, "SUDO_UID": "65534"})
     assert done.returncode == 2
     assert done.stderr == (
         f"talkspurt: --heard {all_write}/there.wav: {all_write} may not be written by this user; "
@@ -273,10 +257,25 @@ def test_a_session_with_raw_sockets_is_followed_by_another():
     """The only raw socket is used again, by a client on other ports."""
     with server("--raw-ip", "--max-sessions", "1") as port:
         for _ in range(2):
-            done = measure(port, "--transport", "dccp-ccid2-ip", "--for", "1s", "--json")
-            assert done.returncode == 0, done.stderr
+            options = ("--transport", "dccp-ccid2-ip", "--for", "1s", "--json")
+            done = measure(port, *options, run=succeed)
             for flow in json.loads(done.stdout)["flows"].values():
                 assert flow["received_packets"] == flow["sent_packets"] > 30
+
+
+def in_namespace(script, before=""):
+    """The output of a script in a network namespace, where a server permits flows directly over IP."""
+    program = f"{sys.executable} -m talkspurt"
+    script = f"""
+    ip link set lo up
+    {before}
+    {program} serve --listen 127.0.0.1:7862 --user nobody --raw-ip &> /dev/null &
+    for _ in $(seq 100); do ss -Hltn | grep -q 7862 && break; sleep 0.1; done
+    measure() {{ {program} measure 127.0.0.1 --json "$@"; }}
+    {script}
+    kill -INT %1
+    """
+    return process("unshare", "-n", "bash", "-c", script, env=SECRET)
 
 
 def measured_behind(rules, *options):
@@ -285,20 +284,8 @@ def measured_behind(rules, *options):
         f"chain {hook} {{\n type filter hook {hook} priority 0\n {rule}\n}}\n"
         for hook, rule in rules
     )
-    script = f"""
-    set -e
-    ip link set lo up
-    nft -f - <<< 'table inet t {{\n{table}}}'
-    {sys.executable} -m talkspurt serve --listen 127.0.0.1:7862 --user nobody --raw-ip > /dev/null &
-    for _ in $(seq 100); do ss -Hltn | grep -q 7862 && break; sleep 0.1; done
-    {sys.executable} -m talkspurt measure 127.0.0.1 --together --for 1s --json {" ".join(options)}
-    kill -INT %1
-    """
-    env = {**os.environ, **SECRET}
-    done = subprocess.run(
-        ["unshare", "-n", "bash", "-c", script],
-        capture_output=True, text=True, timeout=120, env=env, check=False,
-    )  # fmt: skip
+    before = f"set -e\nnft -f - <<< 'table inet t {{\n{table}}}'"
+    done = in_namespace(f"measure --together --for 1s {' '.join(options)}", before)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -341,23 +328,6 @@ def test_a_path_that_drops_a_protocol_is_told(rules, way, expected):
             assert flow["received_packets"] == 0
     for end in document["measured"]["ends"].values():
         assert end["refused_datagrams"] == 0
-
-
-def in_namespace(script):
-    """The output of a script in a network namespace, where a server permits flows directly over IP."""
-    script = f"""
-    ip link set lo up
-    {sys.executable} -m talkspurt serve --listen 127.0.0.1:7862 --user nobody --raw-ip &> /dev/null &
-    for _ in $(seq 100); do ss -Hltn | grep -q 7862 && break; sleep 0.1; done
-    measure() {{ {sys.executable} -m talkspurt measure 127.0.0.1 --json "$@"; }}
-    {script}
-    kill -INT %1
-    """
-    env = {**os.environ, **SECRET}
-    return subprocess.run(
-        ["unshare", "-n", "bash", "-c", script],
-        capture_output=True, text=True, timeout=120, env=env, check=False,
-    )  # fmt: skip
 
 
 @needs_namespaces
@@ -431,12 +401,12 @@ def test_replays_copies_and_noise_are_refused_and_not_answered():
         for thread in threads:
             thread.start()
         try:
-            done = measure(port, "--transport", "sctp-ip", "--for", "1s", "--json")
+            options = ("--transport", "sctp-ip", "--for", "1s", "--json")
+            done = measure(port, *options, run=succeed)
         finally:
             over.set()
             for thread in threads:
                 thread.join()
-    assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     for flow in document["flows"].values():
         assert flow["received_packets"] == flow["sent_packets"] > 30
@@ -448,8 +418,7 @@ def test_replays_copies_and_noise_are_refused_and_not_answered():
 def test_a_call_agrees_on_its_codecs_in_packets_of_dccp(tmp_path):
     with answering(tmp_path, "--codec", "pcmu,g722", "--no-report") as (port, _):
         options = ("--transport", "dccp-ccid4-ip", "--codec", "opus,g722,pcmu", "--for", "2s")
-        done = calling(tmp_path, port, *options, "--no-report")
-    assert done.returncode == 0, done.stderr
+        calling(tmp_path, port, *options, "--no-report", run=succeed)
     result = talkspurt.load(tmp_path / "here")
     assert result.manifest["measured"]["call"]["codecs"] == ["g722", "pcmu"]
     assert set(result.flows["transport"]) == {"dccp-ccid4-ip"}

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from command import succeed
-from command import talkspurt as command
+from command import refused, succeed, told
 from ports import free_port
 from test_emulate import OBSTACLE as NO_EMULATION
-from test_measure import SECRET, measure, measured_over, server
+from test_measure import SECRET, measure, measured_over, server, speech_both_ways
 from texts import link_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve and measure need Linux")
@@ -33,14 +32,8 @@ def controllers(which):
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """Speech both ways over both spellings; what was printed, and the folder."""
-    out = tmp_path_factory.mktemp("measured") / "out"
-    with server() as port:
-        done = measure(
-            port, "--transport", "tcp", "--transport", "tcp-reno", "--traffic", "talkspurts",
-            "--together", "--for", "3s", "--seed", "5", "--out", out, env={**SECRET, "COLUMNS": "80"},
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout, out
+    options = ("--transport", "tcp", "--transport", "tcp-reno", "--together", "--for", "3s")
+    return speech_both_ways(tmp_path_factory.mktemp("measured") / "out", *options)
 
 
 def test_a_measurement_of_tcp_is_a_run_to_other_commands(measured, tmp_path):
@@ -71,11 +64,9 @@ def test_a_measurement_of_tcp_is_a_run_to_other_commands(measured, tmp_path):
 
 
 def test_bulk_stays_within_the_limit_of_the_server():
+    options = ("--transport", "tcp-reno", "--traffic", "bulk", "--for", "1s", "--json")
     with server("--max-rate", "8Mbit/s") as port:
-        done = measure(
-            port, "--transport", "tcp-reno", "--traffic", "bulk", "--for", "1s", "--json"
-        )
-    assert done.returncode == 0, done.stderr
+        done = measure(port, *options, run=succeed)
     document = json.loads(done.stdout)
     flows = document["flows"].values()
     assert len(flows) == 2
@@ -101,11 +92,9 @@ def test_bulk_stays_within_the_limit_of_the_server():
     ],
 )
 def test_bad_input_is_told_in_a_line(refusing, options, expected):
-    done = measure(refusing, "--no-report", *options)
-    assert done.returncode == 2
-    assert expected in done.stderr
-    assert ("reno" in done.stderr) == ("the kernel has no" in expected)
-    assert len(done.stderr.strip().splitlines()) == 1
+    said = measure(refusing, "--no-report", *options, run=told)
+    assert expected in said
+    assert ("reno" in said) == ("the kernel has no" in expected)
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +108,7 @@ def test_a_controller_that_needs_a_privilege_is_told(refusing):
     forbidden = sorted(set(controllers("available_")) - set(controllers("allowed_")))
     if not forbidden:
         pytest.skip("this kernel permits all its controllers to everybody")
-    done = measure(refusing, "--transport", f"tcp-{forbidden[0]}", "--down")
-    assert done.returncode == 2
+    done = measure(refusing, "--transport", f"tcp-{forbidden[0]}", "--down", run=refused)
     assert f"controller {forbidden[0]} needs the privilege CAP_NET_ADMIN" in done.stderr
 
 
@@ -217,11 +205,10 @@ def flipped(data):
 )
 def test_a_broken_stream_stops_its_flow_and_results_are_kept(spoil, why):
     with relayed(After(spoil)) as address:
-        done = command(
+        done = succeed(
             "measure", address, "--transport", "tcp-reno", "--transport", "udp", "--together",
             "--for", "2s", "--json", env=SECRET,
         )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     stopped = document["measured"]["flows"]["tcp-reno"]["stopped"]
     assert stopped
@@ -234,14 +221,13 @@ def test_a_broken_stream_stops_its_flow_and_results_are_kept(spoil, why):
 
 
 def test_a_stream_that_a_firewall_refuses_is_told():
-    with relayed(None, listens=False) as address:
-        done = command("measure", address, "--transport", "tcp", env=SECRET)
-    assert done.returncode == 2
-    assert "the TCP connection of a flow was refused: is a firewall in between?" in done.stderr
-    with relayed(lambda _: b"") as address:
-        done = command("measure", address, "--transport", "tcp", env=SECRET)
-    assert done.returncode == 2
-    assert "the TCP connection of a flow was not answered by the server" in done.stderr
+    for spoil, listens, said in (
+        (None, False, "was refused: is a firewall in between?"),
+        (lambda _: b"", True, "was not answered by the server"),
+    ):
+        with relayed(spoil, listens=listens) as address:
+            done = refused("measure", address, "--transport", "tcp", env=SECRET)
+        assert f"the TCP connection of a flow {said}" in done.stderr
 
 
 def test_attacks_on_the_port_of_streams_do_not_disturb_a_measurement():
@@ -270,11 +256,10 @@ def test_attacks_on_the_port_of_streams_do_not_disturb_a_measurement():
         attacker = threading.Thread(target=attack)
         attacker.start()
         try:
-            done = measure(port, "--transport", "tcp-reno", "--for", "1s", "--json")
+            done = measure(port, "--transport", "tcp-reno", "--for", "1s", "--json", run=succeed)
         finally:
             over.set()
             attacker.join()
-    assert done.returncode == 0, done.stderr
     for flow in json.loads(done.stdout)["flows"].values():
         assert flow["received_packets"] == flow["sent_packets"] > 0
     assert heard == []

@@ -15,16 +15,14 @@ from talkspurt.runs import exporting
 from talkspurt.scenarios import units
 from talkspurt.scenarios.resolved import values
 from talkspurt.scenarios.source import read
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, flow_text, inline, link_text, scenario_text
 
 PAPER = scenario_text(
     "On paper",
     "4s",
     link_text("near", "a>b", "1Mbit/s", "10ms"),
     link_text("far", "b>c", "500kbit/s", "20ms"),
-    flow_text(
-        "beat", "a>c", UDP, '{ kind = "cbr", rate = "80kbit/s", packet = "972B", noise = "0ms" }'
-    ),
+    flow_text("beat", "a>c", UDP, cbr("80kbit/s", "972B", noise="0ms")),
     record='{ packets = true, interval = "500ms" }',
 )
 """IP packets of 1000 bytes every 97.2 ms: 8 ms on the first link, 16 ms on the second."""
@@ -72,11 +70,9 @@ def test_active_rate_is_over_first_to_last(paper):
 
 
 def test_delays_are_those_of_an_ns2_trace(tmp_path):
-    queue = PAPER.replace("500kbit/s", "90kbit/s").replace(
-        "[flows.beat]", '[flows.other]\nfrom = "a"\nto = "c"\ntransport = { kind = "udp" }\n'
-        'source = { kind = "on_off", rate = "60kbit/s", packet = "300B" }\n[flows.beat]'
-    )  # fmt: skip
-    result = talkspurt.run(queue)
+    other = flow_text("other", "a>c", UDP, inline("on_off", rate="60kbit/s", packet="300B"))
+    queue = PAPER.replace("500kbit/s", "90kbit/s")
+    result = talkspurt.run(queue.replace("[flows.beat]", f"{other}[flows.beat]"))
     result.save(tmp_path / "run", report=False)
     trace = exporting.export(tmp_path / "run", "ns2", None) / "trace.tr"
     # As the awk scripts of ns-2's users do: first "+" of a packet at its source, "r" at its end.
@@ -195,9 +191,9 @@ def test_where_nothing_arrives_the_media_time_out():
     assert breaker.stopped([*mixed, after], 1000).until_s == 15
 
 
-def line(duration, interval, flow='rate = "80kbit/s", packet = "972B", noise = "0ms"', **more):
+def line(duration, interval, source=cbr("80kbit/s", "972B", noise="0ms"), **more):  # noqa: B008
     link = link_text("near", "a>b", "1Mbit/s", "10ms", **more)
-    beat = flow_text("beat", "a>b", UDP, f'{{ kind = "cbr", {flow} }}')
+    beat = flow_text("beat", "a>b", UDP, source)
     return talkspurt.run(
         scenario_text("t", duration, link, beat, record=f'{{ interval = "{interval}" }}')
     )
@@ -216,7 +212,7 @@ def test_a_flow_of_which_nothing_arrives_would_have_to_stop():
 
 def test_delays_of_an_interval_count_by_packets():
     # Ten times the packets while the queue is full as before.
-    result = line("5s", "100ms", 'rate = "1200kbit/s", packet = "972B"')
+    result = line("5s", "100ms", cbr("1200kbit/s", "972B"))
     ((report,), _) = breaker.reports(result, "beat")
     flow = result.flows.row(0, named=True)
     assert report.rtt_s == pytest.approx(2 * flow["delay_mean_s"])
@@ -235,27 +231,14 @@ def test_bins_finer_than_the_series_are_refused_where_it_is_needed(paper):
 def test_fair_shares_are_max_min_fair():
     # One flow over both links beside one on each: the narrow link gives 0.5 each, and the wide one
     # what is left (Bertsekas and Gallager's parking lot).
-    links = "".join(
-        f'[links.{name}]\nfrom = "{a}"\nto = "{b}"\nrate = "{rate}"\ndelay = "1ms"\n'
-        'queue = { kind = "droptail", packets = 50 }\n'
-        for name, a, b, rate in (("one", "a", "b", "1Mbit/s"), ("two", "b", "c", "3Mbit/s"))
+    tables = (
+        link_text("one", "a>b", "1Mbit/s", "1ms", 50),
+        link_text("two", "b>c", "3Mbit/s", "1ms", 50),
+        flow_text("both", "a>c", UDP, cbr("100kbit/s", "972B"), reverse=cbr("50kbit/s", "99B")),
+        flow_text("near", "a>b", UDP, cbr("400kbit/s", "972B")),
+        flow_text("far", "b>c", UDP, cbr("2000kbit/s", "972B")),
     )
-    flows = "".join(
-        f'[flows.{name}]\nfrom = "{a}"\nto = "{b}"\ntransport = {{ kind = "udp" }}\n'
-        f'source = {{ kind = "cbr", rate = "{rate}", packet = "972B" }}\n{more}'
-        for name, a, b, rate, more in (
-            (
-                "both",
-                "a",
-                "c",
-                "100kbit/s",
-                'reverse = { kind = "cbr", rate = "50kbit/s", packet = "99B" }\n',
-            ),
-            ("near", "a", "b", "400kbit/s", ""),
-            ("far", "b", "c", "2000kbit/s", ""),
-        )
-    )
-    result = talkspurt.run('title = "t"\nduration = "9s"\n' + links + flows)
+    result = talkspurt.run(scenario_text("t", "9s", *tables))
     shares = sharing.fair_shares(result)
     assert shares == pytest.approx(
         {"both": 0.5e6, "near": 0.5e6, "far": 2.5e6, "both.reverse": 1e6}

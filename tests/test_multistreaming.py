@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from statistics import mean
 
-import polars as pl
 import pytest
 
 import talkspurt
-from command import needs_tshark
+from command import dissected, needs_tshark, output
+from conftest import ROOT, problems, row_of, shipped
 from talkspurt.ns2 import script
 from talkspurt.results.result import Study
 from talkspurt.scenarios.source import read
 
-SCENARIO = Path(__file__).parent.parent / "scenarios" / "multistreaming.toml"
+SCENARIO = ROOT / "scenarios" / "multistreaming.toml"
 FLOWS = ("call", "second", "picture")
 CALLS = ("call", "second")
 
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    found = talkspurt.run(SCENARIO, study=True)
-    assert isinstance(found, Study)
-    return found
+    return shipped("multistreaming")
 
 
 def values(study: Study, streams: str, order: str, flow: str, column: str) -> list[float]:
     runs = study.select(streams=streams, order=order)
     assert len(runs) == 10
-    return [run.flows.row(by_predicate=pl.col("name") == flow, named=True)[column] for run in runs]
+    return [row_of(run, flow)[column] for run in runs]
 
 
 def average(study: Study, streams: str, order: str, flow: str, column: str) -> float:
@@ -38,15 +35,9 @@ def average(study: Study, streams: str, order: str, flow: str, column: str) -> f
 
 
 def test_the_same_packets_leave_and_the_same_are_lost(study: Study) -> None:
-    told = [
-        [
-            values(study, streams, "ordered", "call", column)
-            for streams in ("one stream", "a stream each")
-        ]
-        for column in ("sent_packets", "lost_packets")
-    ]
-    for one, each in told:
-        assert one == each
+    for column in ("sent_packets", "lost_packets"):
+        one = values(study, "one stream", "ordered", "call", column)
+        assert one == values(study, "a stream each", "ordered", "call", column)
 
 
 def test_on_one_stream_all_wait_for_every_loss(study: Study) -> None:
@@ -119,33 +110,26 @@ def test_tshark_reads_the_streams(each: bool, streams: list[str], tmp_path: Path
     found = talkspurt.run(SCENARIO, set=changes)
     assert isinstance(found, talkspurt.Result)
     found.save(tmp_path / "run", report=False)
-    capture = str(tmp_path / "run" / "line.pcapng")
+    capture = tmp_path / "run" / "line.pcapng"
     names = ("sctp.data_sid", "sctp.data_payload_proto_id", "sctp.init_nr_out_streams")
-    fields = [word for name in names for word in ("-e", name)]
     check = ["-o", "sctp.checksum:TRUE"]
-    command = ["tshark", "-r", capture, *check, "-T", "fields", "-E", "aggregator=;", *fields]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    rows = [line.split("\t") for line in lines]
+    rows = dissected(capture, *names, options=check)
     seen = {
         (int(stream, 0), int(ppid, 0))
         for row in rows
-        for stream, ppid in zip(row[0].split(";"), row[1].split(";"), strict=True)
+        for stream, ppid in zip(row[0].split(","), row[1].split(","), strict=True)
         if stream
     }
     ppids = [0, 0x74730001, 0x74730002]
     assert seen == {(int(stream), ppid) for stream, ppid in zip(streams, ppids, strict=True)}
     assert [row[2] for row in rows if row[2]] == ["10"]
     wrong = ["-Y", "sctp.checksum.status == 0 || _ws.expert.group == 0x07000000"]
-    told = subprocess.run(
-        ["tshark", "-r", capture, *check, *wrong], check=True, capture_output=True
-    )
-    assert told.stdout == b""
+    assert output("tshark", "-r", capture, *check, *wrong) == ""
 
 
 def test_ns2_cannot_express_it_and_is_told_by_name() -> None:
-    with pytest.raises(talkspurt.ScenarioError) as caught:
-        script.write(read(SCENARIO, set={"axes": []}))
-    refused = {problem["path"]: problem for problem in caught.value.problems}
+    found = problems(script.write, read(SCENARIO, set={"axes": []}))
+    refused = {problem["path"]: problem for problem in found}
     for flow in ("second", "picture"):
         told = refused[f"flows.{flow}.transport.association"]
         assert told["line"] is not None

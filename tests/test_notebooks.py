@@ -2,11 +2,12 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from command import process
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
@@ -26,9 +27,7 @@ def test_a_notebook_gives_what_it_shows(notebook, tmp_path):
     copy = tmp_path / notebook.name
     shutil.copyfile(notebook, copy)
     execute = Path(sys.executable).with_name("jupyter-execute")
-    done = subprocess.run(
-        [execute, "--inplace", copy], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = process(execute, "--inplace", copy, timeout=300)
     assert done.returncode == 0, done.stderr
     assert shown(copy) == shown(notebook)
     assert any(shown(notebook))

@@ -38,25 +38,29 @@ CCID3_SETTLED = 10.5
 """When ns-2's CCID 3 has settled once it is told the packets' size (``s_s_`` 160)."""
 
 
-def run(**changes: object) -> list[int]:
-    """Packets that arrived in each half second under the profile ``ns2``."""
-    there = {"axes": [], "flows.call.transport.profile": "ns2"}
-    result = talkspurt.run(
-        SCENARIO, set=there | {k.replace("__", "."): v for k, v in changes.items()}
-    )
+def run(profile: str | None = "ns2", **changes: object) -> talkspurt.Result:
+    """The call under a profile, with changes of its transport or, by path, of the scenario."""
+    sets = {"axes": []} | ({"flows.call.transport.profile": profile} if profile else {})
+    sets |= {k.replace("__", "."): v for k, v in changes.items()}
+    result = talkspurt.run(SCENARIO, set=sets)
     assert isinstance(result, talkspurt.Result)
+    return result
+
+
+def arrived(result: talkspurt.Result) -> list[int]:
+    """Packets that arrived in each half second."""
     return result.series("call")["received_packets"].to_list()
 
 
-def settled(arrived: list[int]) -> float:
+def settled(counts: list[int]) -> float:
     """From when on every half second is within 10 % of the codec's rate."""
-    astray = [i for i, packets in enumerate(arrived) if abs(packets - FULL) > 0.1 * FULL]
+    astray = [i for i, packets in enumerate(counts) if abs(packets - FULL) > 0.1 * FULL]
     return HALF * (max(astray, default=-1) + 1)
 
 
 @pytest.mark.parametrize("threshold", CCID2)
 def test_ccid_2_settles_when_ns2s_does(threshold: int) -> None:
-    ours = run(flows__call__transport__window__initial_ssthresh=threshold)
+    ours = arrived(run(flows__call__transport__window__initial_ssthresh=threshold))
     theirs = CCID2[threshold]
     assert settled(theirs) == settled(ours[:79]) == SETTLED[threshold]
     # On the way there as many packets have arrived at each half second, but for five (0.1 s of speech).
@@ -66,20 +70,13 @@ def test_ccid_2_settles_when_ns2s_does(threshold: int) -> None:
 
 
 def test_at_20_ms_nothing_has_to_settle() -> None:
-    ours = run(links__long__delay="20ms")
-    assert settled(ours[1:79]) == 0.0
+    assert settled(arrived(run(links__long__delay="20ms"))[1:79]) == 0.0
 
 
 @pytest.mark.parametrize(("profile", "factor"), [("rfc", 1.5), ("ns2", 2.0)])
 def test_slow_start_grows_by_half_or_doubles(profile: str, factor: float) -> None:
     """RFC 4341 §5 adds a packet for every two acknowledged, ns-2 one for each."""
-    change = {
-        "axes": [],
-        "flows.call.transport.profile": profile,
-        "flows.call.transport.window.initial_ssthresh": 100,
-    }
-    result = talkspurt.run(SCENARIO, set=change)
-    assert isinstance(result, talkspurt.Result)
+    result = run(profile, flows__call__transport__window__initial_ssthresh=100)
     windows = result.gauges("call", "cwnd_packets").filter(side="from")
     # In the middle of each round trip of 605 ms, while the backlog fills the window.
     trips = [
@@ -92,17 +89,13 @@ def test_slow_start_grows_by_half_or_doubles(profile: str, factor: float) -> Non
 
 def test_ccid_3_is_stuck_at_a_packet_a_round_trip_until_it_knows_their_size() -> None:
     ccid3 = {"kind": "dccp", "ccid": 3, "profile": "ns2"}
-    carried = sum(run(flows__call__transport=ccid3)[:79])
+    carried = sum(arrived(run(flows__call__transport=ccid3))[:79])
     assert abs(carried - CCID3_STUCK) <= CCID3_STUCK / 4, carried
-    knowing = run(flows__call__transport=ccid3 | {"rate": {"nominal_size": "160B"}})
+    knowing = arrived(run(flows__call__transport=ccid3 | {"rate": {"nominal_size": "160B"}}))
     # A doubling earlier or later, of the nine there are, is 1.2 s.
     assert abs(settled(knowing[:79]) - CCID3_SETTLED) <= 2.0
 
 
 def test_rfc_5348s_ccid_3_knows_it_by_itself() -> None:
-    result = talkspurt.run(
-        SCENARIO, set={"axes": [], "flows.call.transport": {"kind": "dccp", "ccid": 3}}
-    )
-    assert isinstance(result, talkspurt.Result)
-    arrived = result.series("call")["received_packets"].to_list()
-    assert settled(arrived[:79]) <= CCID3_SETTLED
+    result = run(None, flows__call__transport={"kind": "dccp", "ccid": 3})
+    assert settled(arrived(result)[:79]) <= CCID3_SETTLED

@@ -8,18 +8,13 @@ import talkspurt
 from talkspurt import metrics
 from talkspurt.metrics import opinion
 from talkspurt.report import charts
-from texts import flow_text, link_text, scenario_text
+from texts import flow_text, link_text, scenario_text, speech
 
 LOSSY = scenario_text(
     "Lossy",
     "20s",
     link_text("l", "a>b", "1Mbit/s", "5ms", 50, loss=0.03),
-    flow_text(
-        "call",
-        "a>b",
-        reverse='{ kind = "speech", codec = "g729" }',
-        playout='{ concealment = "silence" }',
-    ),
+    flow_text("call", "a>b", reverse=speech("g729"), playout='{ concealment = "silence" }'),
 )
 
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import talkspurt
-from one_call import FIXED, SINGLE, SPEECH, one_call
+from conftest import row_of, write_wav
+from one_call import SINGLE, SPEECH, write_call
 
 WOMAN = SPEECH / "spanish-woman.wav"
 
 
 @pytest.fixture
 def call(tmp_path):
-    def run(source: str, *, loss="", playout=FIXED, file=WOMAN):
-        text = one_call(source, duration=16, link=loss, playout=playout, file=file)
-        (tmp_path / "call.toml").write_text(text, encoding="utf-8")
-        result = talkspurt.run(tmp_path / "call.toml")
-        return result, result.flows.row(0, named=True), result.audio("call")
+    def run(source: str, *, loss="", **more):
+        given = {"duration": 16, "file": WOMAN} | more
+        result = talkspurt.run(write_call(tmp_path, source, link=loss, **given))
+        return result, row_of(result, "call"), result.audio("call")
 
     return run
 
@@ -53,11 +53,7 @@ def test_both_channels_are_heard_apart_and_saved(call, tmp_path):
     rng = np.random.default_rng(1)
     left = 3000 * np.sin(np.arange(96_000) * 2 * np.pi * 300 / 48_000)
     pair = np.stack([left, rng.normal(0, 30, left.size)], axis=1).astype("<i2")
-    with wave.open(str(tmp_path / "pair.wav"), "wb") as file:
-        file.setnchannels(2)
-        file.setsampwidth(2)
-        file.setframerate(48_000)
-        file.writeframes(pair.tobytes())
+    write_wav(tmp_path / "pair.wav", pair.tobytes(), 48_000, channels=2)
     opus = 'codec = "opus"\nopus = { channels = 2, bitrate = "96kbit/s", application = "audio" }'
     _, _, audio = call(opus, file=tmp_path / "pair.wav")
     assert audio.received.shape == audio.sent.shape == (96_000, 2)
@@ -79,11 +75,8 @@ def test_silence_is_not_sent_and_sounds_like_the_room(call, tmp_path, playout):
     words = np.frombuffer(frames, "<i2").astype(float)
     room = np.random.default_rng(1).normal(0, 20, 2 * words.size + 5 * rate)
     sound = np.concatenate([words, np.zeros(5 * rate), words]) + room
-    with wave.open(str(tmp_path / "pause.wav"), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(sound.round().clip(-32_768, 32_767).astype("<i2").tobytes())
+    samples = sound.round().clip(-32_768, 32_767).astype("<i2")
+    write_wav(tmp_path / "pause.wav", samples.tobytes(), rate)
     opus = 'codec = "opus"\nopus = { dtx = true }'
     result, row, audio = call(opus, playout=playout, file=tmp_path / "pause.wav")
     assert result.manifest["machine_dependent"] == ["call"]
@@ -113,12 +106,10 @@ def test_copies_of_lost_packets_sound_as_if_nothing_was_lost(call, codec):
     assert (audio.received[:last] == whole.received[:last]).all()
 
 
-def test_a_report_without_loss_does_not_switch_fec_off(tmp_path):
+def test_a_report_without_loss_does_not_switch_fec_off(call):
     # One packet in a hundred is lost: of 250 between two reports, sometimes none.
     source = 'codec = "opus"\nrepeat = true\nopus = { fec = true }'
-    text = one_call(source, duration=100, link="loss = 0.01", playout=FIXED, file=WOMAN)
-    (tmp_path / "call.toml").write_text(text, encoding="utf-8")
-    frames = talkspurt.run(tmp_path / "call.toml").frames("call")
+    frames = call(source, duration=100, loss="loss = 0.01")[0].frames("call")
     lost = frames.filter(frames["fate"].is_in(["lost", "recovered"]) & (frames["captured_s"] > 10))
     assert len(lost) > 25
     # In pauses, there is nothing to repeat.

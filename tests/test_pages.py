@@ -7,6 +7,7 @@ import pytest
 
 from pages import ROOT, Run, blocks, commands, has_r, words
 from talkspurt._commands import app
+from texts import put
 
 NOT_RUN = {
     r"make test\b": "runs this test",
@@ -128,8 +129,7 @@ def test_results_are_read_with(reader, tmp_path):
 
 
 def test_a_command_that_fails_is_found(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("```sh\ntalkspurt run missing.toml\n```\n", encoding="utf-8")
+    page = put(tmp_path / "page.md", "```sh\ntalkspurt run missing.toml\n```\n")
     (tmp_path / "run").mkdir()
     with pytest.raises((AssertionError, ValueError)):
         Run(page, tmp_path / "run", prepare, BLOCKS_NOT_RUN).all()

@@ -16,16 +16,9 @@ ROWS = [(words, nearest) for words, nearest, _ in problems.NOT_YET] + list(probl
 WORDS = [word for words, _ in ROWS for word in words.split()]
 PLACES = {
     "codec": "flows.call.source",
-    "transport": "flows.call",
-    "controller": "flows.tcp-call.transport",
-    "recovery": "flows.tcp-call.transport",
-    "queue": "links.sky",
-    "delay": "links.sky",
-    "jitter": "links.sky",
-    "rate": "links.sky",
-    "loss": "links.sky",
-    "playout": "flows.call",
-    "source": "flows.call",
+    **dict.fromkeys(("transport", "source", "playout"), "flows.call"),
+    **dict.fromkeys(("controller", "recovery"), "flows.tcp-call.transport"),
+    **dict.fromkeys(("queue", "delay", "jitter", "rate", "loss"), "links.sky"),
 }
 """Where the first key of an alternative belongs in the scenario of the tests."""
 

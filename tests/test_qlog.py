@@ -16,14 +16,9 @@ import pytest
 import talkspurt
 from talkspurt.runs import exporting
 from test_export import SCENARIO
-from texts import flow_text
+from texts import flow_text, inline, put, tcp
 
-MODEL = flow_text(
-    "model",
-    "home>office",
-    '{ kind = "tcp", controller = "bbr" }',
-    '{ kind = "bulk", total = "150kB" }',
-)
+MODEL = flow_text("model", "home>office", tcp("bbr"), inline("bulk", total="150kB"))
 TEXTS = {"title", "description"}
 PACKET_TYPES = {
     "initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "stateless_reset",
@@ -39,8 +34,7 @@ METRICS = {
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("qlog")
-    scenario = folder / "all.toml"
-    scenario.write_text(SCENARIO + MODEL, encoding="utf-8")
+    scenario = put(folder / "all.toml", SCENARIO + MODEL)
     return sorted(exporting.export(scenario, "qlog", folder / "out").glob("*.sqlog"))
 
 

@@ -17,11 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = sorted((ROOT / "scenarios" / "questions").glob("*.toml"))
 
 
-@pytest.fixture(autouse=True)
-def scripts(monkeypatch):
+@pytest.fixture
+def measures(monkeypatch):
+    """The module, without what other folders of validation call the same."""
     monkeypatch.syspath_prepend(str(ROOT / "validation" / "questions"))
     before = set(sys.modules)
-    yield
+    yield importlib.import_module("measures")
     for name in set(sys.modules) - before:
         if str(ROOT / "validation") in (getattr(sys.modules[name], "__file__", None) or ""):
             del sys.modules[name]
@@ -35,8 +36,7 @@ def test_every_question_is_a_study_that_can_be_run(file):
     assert plan.description.strip()
 
 
-def test_a_gauge_holds_until_its_next_line():
-    measures = importlib.import_module("measures")
+def test_a_gauge_holds_until_its_next_line(measures):
     gauge = pl.DataFrame({"time_s": [0.0, 4.0, 6.0], "value": [1.0, 5.0, 2.0]})
     # From 3 to 10: 1 for 1 s, 5 for 2 s, 2 for 4 s.
     held = measures.held(gauge, 3.0, 10.0)
@@ -48,8 +48,7 @@ def test_a_gauge_holds_until_its_next_line():
     assert measures.variation(held) == pytest.approx(variance**0.5 / (19 / 7))
 
 
-def test_smoothness_is_that_of_sums_over_bins():
-    measures = importlib.import_module("measures")
+def test_smoothness_is_that_of_sums_over_bins(measures):
     sent = [160.0, 0.0, 320.0, 160.0, 480.0, 160.0, 0.0]
     for bins in (1, 2, 3):
         sums = np.asarray(sent[: len(sent) // bins * bins]).reshape(-1, bins).sum(axis=1)
@@ -58,8 +57,7 @@ def test_smoothness_is_that_of_sums_over_bins():
     assert measures.jain([1.0, 1.0, 2.0]) == pytest.approx(16 / 18)
 
 
-def test_opinions_count_a_call_of_which_nothing_was_heard():
-    measures = importlib.import_module("measures")
+def test_opinions_count_a_call_of_which_nothing_was_heard(measures):
     calls = pl.DataFrame({"mos": [4.0, None, 3.0], "loss_ratio": [0.0, 1.0, 0.1]})
     said = measures.opinions(calls)
     assert said["mos"] == pytest.approx(8 / 3)
@@ -70,8 +68,7 @@ def test_opinions_count_a_call_of_which_nothing_was_heard():
     assert measures.opinions(unscored)["mos"] is None
 
 
-def test_what_tfrc_tb_sends_is_held_against_the_integral_of_its_rate():
-    measures = importlib.import_module("measures")
+def test_what_tfrc_tb_sends_is_held_against_the_integral_of_its_rate(measures):
     changes = {"axes": [], "replications.count": 1, "duration": "30s", "measure.to": "28s"}
     changes |= {"flows.call.stop": "29s", "flows.call.transport": TB}
     result = talkspurt.run(ROOT / "scenarios/questions/bucket-transports.toml", set=changes)

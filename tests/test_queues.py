@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
 from statistics import mean
 
 import pytest
 
-import talkspurt
-from talkspurt.results.result import Result, Study
+from conftest import ROOT, shipped
+from talkspurt.results.result import Result
 
-SCENARIO = Path(__file__).parent.parent / "scenarios" / "queues.toml"
 ALIKE = ("DropTail 100", "DropTail 10", "RED", "Adaptive RED", "CoDel", "CoDel, ECN", "PIE")
 """Those that treat all packets alike."""
 Runs = Callable[[str], list[Result]]
@@ -21,8 +19,7 @@ Of = Callable[[str, str], float]
 
 @pytest.fixture(scope="module")
 def runs() -> Runs:
-    study = talkspurt.run(SCENARIO, study=True)
-    assert isinstance(study, Study)
+    study = shipped("queues")
 
     def under(queue: str) -> list[Result]:
         found = [run for run in study.runs if run.settings["queue"] == queue]
@@ -110,6 +107,8 @@ def test_a_shaper_moves_the_queue_and_does_not_shorten_it(call: Of, uplink: Of) 
 
 
 def test_the_page_of_queues_says_what_the_scenario_says() -> None:
-    page = SCENARIO.parents[1] / "docs" / "queues.md"
-    told = tomllib.loads(SCENARIO.read_text(encoding="utf-8"))["description"].strip()
+    page = ROOT / "docs" / "queues.md"
+    told = tomllib.loads((ROOT / "scenarios" / "queues.toml").read_text(encoding="utf-8"))[
+        "description"
+    ].strip()
     assert page.read_text(encoding="utf-8").strip().endswith(told)

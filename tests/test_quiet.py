@@ -1,7 +1,6 @@
 """`--quiet` of the commands in real time: nothing but errors, and the same results."""
 
 import contextlib
-import os
 import socket
 import sys
 import time
@@ -14,14 +13,14 @@ from command import talkspurt as command
 from ports import free_port
 from test_emulate import NETWORK, real
 from test_measure import SECRET
+from texts import put
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="real time needs Linux")
 
 
 def test_a_quiet_measurement_with_a_quiet_server(tmp_path):
     port = free_port()
-    env = {**os.environ, **SECRET}
-    server = start("serve", "--quiet", "--listen", f"127.0.0.1:{port}", env=env)
+    server = start("serve", "--quiet", "--listen", f"127.0.0.1:{port}", env=SECRET)
     try:
         until = time.monotonic() + 20
         while time.monotonic() < until:
@@ -40,8 +39,7 @@ def test_a_quiet_measurement_with_a_quiet_server(tmp_path):
 
 @real
 def test_a_quiet_emulation_prints_what_its_commands_print(tmp_path):
-    case = tmp_path / "case.toml"
-    case.write_text(NETWORK, encoding="utf-8")
+    case = put(tmp_path / "case.toml", NETWORK)
     out = tmp_path / "out"
     words = ("--for", "1s", "--out", out, "--no-report", "--at", "laptop", "--", "echo", "here")
     done = command("emulate", case, "--quiet", *words)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import talkspurt as package
-from command import refused, start, succeed, talkspurt, until
+from command import refused, start, succeed, talkspurt, told, until
 from conftest import SCENARIO
 from talkspurt._storage import file_access
+from texts import put
 
 LINK = SCENARIO[SCENARIO.index("[links.sky]") : SCENARIO.index("[flows.call]")]
 QUIET = "[flows.f]\nfrom = 'west'\nto = 'east'\ntransport = { kind = 'udp' }\nsource = {SOURCE}\n"
@@ -42,8 +43,7 @@ NAMES = {"pipe": "is not a regular file", "device": "is not a regular file",
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scenario_that_is_no_file_is_told(odd, name):
-    done = refused("check", odd / name)
-    assert done.stderr.count("\n") == 1 and NAMES[name] in done.stderr, done.stderr
+    assert NAMES[name] in told("check", odd / name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,8 +59,7 @@ def test_a_scenario_that_is_no_file_is_told(odd, name):
     ids=["wav", "video", "capture", "mahimahi", "csv"],
 )
 def test_a_file_of_a_scenario_that_is_none_is_told(odd, name, text):
-    file = odd / "case.toml"
-    file.write_text(text.replace("NAME", name), encoding="utf-8")
+    file = put(odd / "case.toml", text.replace("NAME", name))
     with pytest.raises(package.ScenarioError, match=r"file"):
         package.read(file)
 
@@ -87,17 +86,15 @@ def test_a_scenario_of_another_system_is_read(folder, tmp_path, data):
 def test_what_is_no_text_is_told_in_a_few_lines(tmp_path, data):
     file = tmp_path / "case.toml"
     file.write_bytes(data)
-    done = talkspurt("check", file)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+    done = refused("check", file)
     assert 0 < done.stderr.count("\n") <= 41
     assert all(len(line) < 1500 for line in done.stderr.splitlines())
 
 
 def test_many_faults_are_told_in_a_few_dozen_lines(tmp_path):
-    file = tmp_path / "case.toml"
-    file.write_text("".join(f"zebra{n} = 1\n" for n in range(50_000)), encoding="utf-8")
-    done = talkspurt("check", file)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 41)
+    file = put(tmp_path / "case.toml", "".join(f"zebra{n} = 1\n" for n in range(50_000)))
+    done = refused("check", file)
+    assert done.stderr.count("\n") == 41
     assert "more problems" in done.stderr.splitlines()[-1]
 
 
@@ -122,9 +119,7 @@ def test_a_file_that_is_longer_than_it_says_is_not_read_whole():
 def test_reading_is_stopped_at_once(tmp_path, number, code):
     # As many runs as may be: reading them takes seconds, of which a part of one is waited.
     text = scenario() + "[[axes]]\npath = 'seed'\nvalues = [" + ",".join(map(str, range(99_999)))
-    file = tmp_path / "case.toml"
-    file.write_text(text + "]\n", encoding="utf-8")
-    process = start("check", file)
+    process = start("check", put(tmp_path / "case.toml", text + "]\n"))
     stat = Path(f"/proc/{process.pid}/stat")
     until(lambda: int(stat.read_text().split()[13]) > 0.7 * os.sysconf("SC_CLK_TCK"), process)
     process.send_signal(number)
@@ -134,13 +129,10 @@ def test_reading_is_stopped_at_once(tmp_path, number, code):
 
 
 def test_a_path_that_is_no_text_is_read_and_written(tmp_path):
-    file = tmp_path / os.fsdecode(b"gr\xfc\xffsse.toml")
-    file.write_text(scenario(), encoding="utf-8")
+    file = put(tmp_path / os.fsdecode(b"gr\xfc\xffsse.toml"), scenario())
     for words in (("check", file), ("run", file, "--no-report"), ("run", file, "--json")):
-        done = talkspurt(*words, cwd=tmp_path)
-        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-    done = talkspurt("check", file, "--set", b"duration=\xff\xfe")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+        assert "Traceback" not in succeed(*words, cwd=tmp_path).stderr
+    refused("check", file, "--set", b"duration=\xff\xfe")
     assert package.load(tmp_path / "runs" / "gr\\udcfc\\udcffsse").name == "gr\\udcfc\\udcffsse"
 
 
@@ -156,22 +148,19 @@ def test_what_is_not_read_of_a_table_is_said_once(tmp_path):
     assert columns.endswith('drive.csv: columns that are not read: "RSRP"')
     assert lines.endswith("with the time of the line before, spread evenly up to the next: 1")
     assert all("s.toml: links.sky.trace.file: " in line for line in (columns, lines))
-    with pytest.warns(package.errors.FileWarning) as told:
+    with pytest.warns(package.errors.FileWarning) as warned:
         package.run(tmp_path / "s.toml")
-    assert [str(it.message) for it in told] == [
+    assert [str(it.message) for it in warned] == [
         line.removeprefix("talkspurt: ") for line in (columns, lines)
     ]
 
 
 def test_times_since_1970_are_no_times_of_a_run(tmp_path):
-    (tmp_path / "s.toml").write_text(RATELESS)
+    file = put(tmp_path / "s.toml", RATELESS)
     (tmp_path / "drive.csv").write_text("time_s,rate_kbps\n1582018702,100\n1582018703,200\n")
-    done = refused("check", tmp_path / "s.toml")
-    assert done.stderr.count("\n") == 1 and "with `from_first = true`" in done.stderr
-    text = RATELESS.replace("'drive.csv'", "'drive.csv', from_first = true")
-    (tmp_path / "s.toml").write_text(text)
-    done = talkspurt("check", tmp_path / "s.toml")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert "with `from_first = true`" in told("check", file)
+    put(file, RATELESS.replace("'drive.csv'", "'drive.csv', from_first = true"))
+    assert succeed("check", file).stderr == ""
 
 
 def wav(head=b"", length=None, kind=1, bits=16):
@@ -192,8 +181,7 @@ ODD = b"iXML" + (5).to_bytes(4, "little") + b"hello\0"
 def test_a_recording_is_read_alike_for_a_run_and_for_ns2(tmp_path, data):
     """ns-2's script has the number of packets, which follows from the length of the recording."""
     source = "{ kind = 'speech', codec = 'pcmu', file = 'in.wav' }"
-    text = scenario(source) + "[flows.f.rtcp]\nenabled = false\n"
-    (tmp_path / "s.toml").write_text(text)
+    put(tmp_path / "s.toml", scenario(source) + "[flows.f.rtcp]\nenabled = false\n")
     scripts = []
     for content in (wav(), data):
         (tmp_path / "in.wav").write_bytes(content)

@@ -10,6 +10,7 @@ import talkspurt as package
 from command import refused, succeed, talkspurt
 from conftest import STUDY
 from test_cli import scenario, words
+from texts import put
 
 NO_BROWSER = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 
@@ -48,8 +49,7 @@ def test_a_report_is_built_from_results(made, tmp_path, name):
 
 
 def test_a_run_of_a_study_gets_a_report_and_the_study_can_be_run_again(folder, tmp_path):
-    file = scenario(folder, tmp_path)
-    file.write_text(STUDY, encoding="utf-8")
+    file = put(scenario(folder, tmp_path), STUDY)
     assert talkspurt("run", file, "--no-report", "--out", tmp_path / "out").returncode == 0
     run = sorted((tmp_path / "out/runs").iterdir())[0]
     succeed("report", run)
@@ -90,8 +90,7 @@ def test_open_prints_the_path_where_there_is_no_browser(result, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a script as browser")
 def test_open_opens_a_browser(result, tmp_path):
     result.save(tmp_path / "a b")
-    browser = tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n', encoding="utf-8")
+    browser = put(tmp_path / "browser", f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
     browser.chmod(0o755)
     done = succeed("open", tmp_path / "a b", env={**NO_BROWSER, "BROWSER": f"{browser} %s"})
     assert done.stdout.strip() == f"Opened {tmp_path}/a b/report.html"

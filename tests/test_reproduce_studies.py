@@ -33,28 +33,34 @@ from talkspurt.reproduce import (
     study_file,
 )
 from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, GIVEN, MATCHES
+from texts import UDP, cbr, flow_text, link_text
 
 KEYS = ["id", "quantity", "unit", "paper", "stated", "inferred", "ns2", "verdict", "reason"]
-MORE = [
-    "given",
-    "of",
-    "restates",
-    "changed_after_runs",
-    "stated_replications",
-    "stated_interval",
-    "inferred_replications",
-    "inferred_interval",
-]
+MORE = ["given", "of", "restates", "changed_after_runs"]
+MORE += [f"{who}_{what}" for who in ("stated", "inferred") for what in ("replications", "interval")]
+
+
+Found = dict[str, Reproduction]
 
 
 @pytest.fixture(scope="module")
-def all_but_the_long() -> dict[str, Reproduction]:
+def four() -> Found:
     """Four studies; the fifth takes as long as they together and has a test of its own."""
     names = [name for name in NAMES if name != "maldonado2005"]
     return {one.file.name: one for one in reproduce.reproduce(names)}
 
 
-def row(found: dict[str, Reproduction], id: str):
+@pytest.fixture(scope="module")
+def the_long() -> Reproduction:
+    return reproduce.reproduce(["maldonado2005"])[0]
+
+
+@pytest.fixture(scope="module")
+def every(four: Found, the_long: Reproduction) -> list[Reproduction]:
+    return [*four.values(), the_long]
+
+
+def row(found: Found, id: str):
     name, _, rest = id.partition("/")
     return next(row for row in found[name].rows if row.spec.id == rest)
 
@@ -86,11 +92,11 @@ def test_an_unknown_study_is_refused() -> None:
     assert "nor2010" in done.stderr + done.stdout
 
 
-def test_several_studies_are_one_document(all_but_the_long: dict[str, Reproduction]) -> None:
-    document = reproduce.document(list(all_but_the_long.values()), "all")
+def test_several_studies_are_one_document(four: Found) -> None:
+    document = reproduce.document(list(four.values()), "all")
     json.dumps(document, allow_nan=False)
     assert document["study"] == "all"
-    assert {row["id"].split("/")[0] for row in document["rows"]} == set(all_but_the_long)
+    assert {row["id"].split("/")[0] for row in document["rows"]} == set(four)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +123,8 @@ def test_several_studies_are_one_document(all_but_the_long: dict[str, Reproducti
         ("nor2010/fig8/20", 20.5),
     ],
 )
-def test_known_values(all_but_the_long: dict[str, Reproduction], id: str, value: float) -> None:
-    assert row(all_but_the_long, id).ours.value == pytest.approx(value, rel=2e-3)
+def test_known_values(four: Found, id: str, value: float) -> None:
+    assert row(four, id).ours.value == pytest.approx(value, rel=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -136,20 +142,18 @@ def test_known_values(all_but_the_long: dict[str, Reproduction], id: str, value:
         ("cbr2/rtt", 0.02),
     ],
 )
-def test_a_linux_kernel_does_the_same_on_the_same_wire(
-    all_but_the_long: dict[str, Reproduction], id: str, band: float
-) -> None:
+def test_a_linux_kernel_does_the_same_on_the_same_wire(four: Found, id: str, band: float) -> None:
     theirs = study_file.recorded("renker2008", "linux")["values"][id]
-    ours = row(all_but_the_long, f"renker2008/{id}").ours
+    ours = row(four, f"renker2008/{id}").ours
     assert ours.value == pytest.approx(theirs, rel=band)
 
 
-def test_the_notes_own_example_of_the_equation(all_but_the_long: dict[str, Reproduction]) -> None:
-    found = row(all_but_the_long, "renker2008/equation/x-calc")
+def test_the_notes_own_example_of_the_equation(four: Found) -> None:
+    found = row(four, "renker2008/equation/x-calc")
     assert found.stated.value == pytest.approx(753, abs=1)
 
 
-def test_what_cannot_be_is_said_to(all_but_the_long: dict[str, Reproduction]) -> None:
+def test_what_cannot_be_is_said_to(four: Found) -> None:
     for id, words in (
         ("sarao2019/table3/dccp", "shorter than the link's"),
         ("nor2010/fig9/delay-stable", "shorter than the link's"),
@@ -157,16 +161,14 @@ def test_what_cannot_be_is_said_to(all_but_the_long: dict[str, Reproduction]) ->
         ("nor2010/fig3/tcp-starved", "leave 400 kb/s"),
         ("wheeb2017/fig7/lowest", "and DCCP has 0.128799 s"),
     ):
-        found = row(all_but_the_long, id)
+        found = row(four, id)
         assert found.verdict == "cannot follow from the stated parameters", id
         assert words in found.reason, id
 
 
-def test_nothing_cannot_follow_but_what_a_check_says(
-    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
-) -> None:
+def test_nothing_cannot_follow_but_what_a_check_says(every: list[Reproduction]) -> None:
     inputs = set()
-    for one in (*all_but_the_long.values(), the_long):
+    for one in every:
         facts = one.file.facts
         for each in one.rows:
             found = formulas.impossible(each.spec, facts)
@@ -182,11 +184,9 @@ def test_nothing_cannot_follow_but_what_a_check_says(
     }
 
 
-def test_each_row_that_rests_on_computed_packets_says_so(
-    all_but_the_long: dict[str, Reproduction],
-) -> None:
+def test_each_row_that_rests_on_computed_packets_says_so(four: Found) -> None:
     """Other packets in place of the computed ones change the rows that rest on them."""
-    one = all_but_the_long["sarao2019"]
+    one = four["sarao2019"]
     runs = {"UDP": "udp-inferred", "TFRC": "tfrc-without-feedback", "DCCP": "dccp-unanswered"}
     frames = {protocol: compute() for protocol, compute in sarao2019.COMPUTED.items()}
     frames |= {p: sarao2019.wired(p, one.run(name).packets) for p, name in runs.items()}
@@ -233,18 +233,16 @@ def test_each_row_that_rests_on_computed_packets_says_so(
         assert said - rest <= {"fig4/lowest"}, sorted(said - rest)
 
 
-def test_what_restates_an_input_is_no_match(
-    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
-) -> None:
-    every = [row for one in (*all_but_the_long.values(), the_long) for row in one.rows]
-    given = [row for row in every if row.verdict == GIVEN]
+def test_what_restates_an_input_is_no_match(every: list[Reproduction]) -> None:
+    rows = [row for one in every for row in one.rows]
+    given = [row for row in rows if row.verdict == GIVEN]
     assert given and all(row.spec.given for row in given)
-    ids = {row.spec.id for row in every if row.verdict == MATCHES}
+    ids = {row.spec.id for row in rows if row.verdict == MATCHES}
     assert not ids & {"codec/g711", "table2/sending-nodes/udp", "equation/x-calc"}
     assert {"table3/udp", "fig8/20"} <= ids
 
 
-def ccid2_by_ccid3(*runs: talkspurt.Result) -> float:
+def by_ccid3(*runs: talkspurt.Result) -> float:
     """As the dossier of nor2010 has it; a bin bears the time of its end."""
     late = (run.series().filter(pl.col("time_s") > 30) for run in runs)
     both = [bins.filter(pl.col("flow").str.starts_with("call")) for bins in late]
@@ -294,43 +292,35 @@ def highest_by_highest(*runs: talkspurt.Result) -> float:
 
 
 @pytest.mark.parametrize(
-    ("id", "whose", "scenarios", "by_hand"),
+    ("id", "scenarios", "by_hand"),
     [
         (
             "nor2010/fig5/ccid2-above-ccid3",
-            "inferred",
             ("load-ccid2-inferred", "load-ccid3-inferred"),
-            ccid2_by_ccid3,
+            by_ccid3,
         ),
-        ("wheeb2017/table4/video/tfrc", "inferred", ("video-tfrc-inferred",), end_to_end),
-        ("sarao2019/fig2/tcp-grows", "stated", ("tcp-stated",), so_far),
-        ("maldonado2005/fig7/tb-reduced", "stated", ("talk-tb-fast-stated",), fallen),
-        (
-            "renker2008/cbr6/builds-up",
-            "inferred",
-            ("cbr-6-cell", "cbr-2-cell"),
-            highest_by_highest,
-        ),
+        ("wheeb2017/table4/video/tfrc", ("video-tfrc-inferred",), end_to_end),
+        ("sarao2019/fig2/tcp-grows", ("tcp-stated",), so_far),
+        ("maldonado2005/fig7/tb-reduced", ("talk-tb-fast-stated",), fallen),
+        ("renker2008/cbr6/builds-up", ("cbr-6-cell", "cbr-2-cell"), highest_by_highest),
     ],
 )
 def test_a_row_with_dice_is_what_comes_out_by_hand(
-    all_but_the_long: dict[str, Reproduction],
-    the_long: Reproduction,
+    every: list[Reproduction],
     id: str,
-    whose: str,
     scenarios: tuple[str, ...],
     by_hand: Callable[..., float],
 ) -> None:
     """Each replication is a run under its own seed, the value their mean."""
-    found = {**all_but_the_long, "maldonado2005": the_long}
+    found = {one.file.name: one for one in every}
+    whose = "stated" if scenarios[0].endswith("stated") else "inferred"
     one, sample = found[id.partition("/")[0]], getattr(row(found, id), whose)
     assert set(scenarios) <= set(one.values.cases[id.partition("/")[2]])
     for seed in (1, 2):
         runs = []
         for name in scenarios:
-            scenario = {
-                k: v for k, v in tomllib.loads(one.cases[name].toml).items() if k != "replications"
-            }
+            scenario = tomllib.loads(one.cases[name].toml)
+            del scenario["replications"]
             runs.append(talkspurt.run(scenario, seed=seed))
         assert by_hand(*runs) == pytest.approx(sample.values[seed - 1], rel=1e-9)
     assert sample.replications == one.file.repeated(scenarios[0]) == 10
@@ -338,32 +328,24 @@ def test_a_row_with_dice_is_what_comes_out_by_hand(
     assert sample.value == pytest.approx(fmean(sample.values))
 
 
-def test_a_verdict_is_that_of_the_mean_and_not_of_a_seed(
-    all_but_the_long: dict[str, Reproduction],
-) -> None:
-    found = row(all_but_the_long, "nor2010/fig5/ccid2-above-ccid3")
+def test_a_verdict_is_that_of_the_mean_and_not_of_a_seed(four: Found) -> None:
+    found = row(four, "nor2010/fig5/ccid2-above-ccid3")
     assert min(found.inferred.numbers) < 1.05 < max(found.inferred.numbers)
     assert found.inferred.ends[1] < 1.05 and found.verdict == "differs"
-    spikes = row(all_but_the_long, "renker2008/cbr5/spikes")
+    spikes = row(four, "renker2008/cbr5/spikes")
     low, high = spikes.inferred.ends
     assert low < 2 < high and spikes.verdict == "undecided"
 
 
 def test_a_scenario_that_is_asked_is_not_what_its_maker_makes_of_it_later() -> None:
-    call = {
-        "from": "a",
-        "to": "b",
-        "transport": {"kind": "udp"},
-        "source": {"kind": "cbr", "rate": "64kbit/s", "packet": "160B"},
-    }
-    queue = {"kind": "droptail", "packets": 10}
-    wire = {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "1ms", "queue": queue}
-    asked = {"duration": "1s", "links": {"wire": wire}, "flows": {"call": call}}
+    wire = link_text("wire", "a>b", "1Mbit/s", "1ms", 10)
+    call = flow_text("call", "a>b", UDP, cbr("64kbit/s", "160B"))
+    asked = tomllib.loads(f'duration = "1s"\n{wire}{call}')
     with ThreadPoolExecutor(1) as pool:
         waiting = threading.Event()
         pool.submit(waiting.wait, 30)
         case = lab.Lab(pool).ask("a", asked, "stated")
-        call["transport"]["kind"] = "tcp"
+        asked["flows"]["call"]["transport"]["kind"] = "tcp"
         assert tomllib.loads(case.toml)["flows"]["call"]["transport"]["kind"] == "udp"
         waiting.set()
 
@@ -381,8 +363,8 @@ def test_what_is_kept_of_a_run_is_a_copy_of_a_part() -> None:
     assert np.shares_memory(whole, sliced), "then this test could not fail"
 
 
-def test_rows_rest_on_runs_that_are_there(all_but_the_long: dict[str, Reproduction]) -> None:
-    for one in all_but_the_long.values():
+def test_rows_rest_on_runs_that_are_there(four: Found) -> None:
+    for one in four.values():
         for id, cases in one.values.cases.items():
             assert any(row.spec.id == id for row in one.rows), id
             assert set(cases) <= set(one.cases), id
@@ -421,10 +403,10 @@ def leaves(table: object, at: str = "") -> dict[str, object]:
 
 
 def test_what_is_said_to_be_missing_is_what_the_two_columns_differ_in(
-    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
+    every: list[Reproduction],
 ) -> None:
     looked_at = 0
-    for one in (*all_but_the_long.values(), the_long):
+    for one in every:
         for each in one.rows:
             if not (each.spec.missing and each.stated.there and each.inferred.there):
                 continue
@@ -445,60 +427,52 @@ def test_what_is_said_to_be_missing_is_what_the_two_columns_differ_in(
     assert looked_at > 30
 
 
-def test_a_dossier_has_all_it_takes_to_check_a_row(
-    all_but_the_long: dict[str, Reproduction], tmp_path: Path
-) -> None:
-    dossier.write([all_but_the_long["sarao2019"]], "sarao2019", tmp_path)
-    page = (tmp_path / "sarao2019" / "index.html").read_text(encoding="utf-8")
+def test_a_dossier_has_all_it_takes_to_check_a_row(four: Found, tmp_path: Path) -> None:
+    dossier.write([four["sarao2019"]], "sarao2019", tmp_path)
+    place = tmp_path / "sarao2019"
+    page = (place / "index.html").read_text(encoding="utf-8")
     part = page[page.index('id="table3-dccp"') :]
     commands = dict(
         re.findall(r"<code>talkspurt run (scenarios/[a-z0-9-]+\.toml)</code>.*? (\w+)</span>", part)
     )
     file = "scenarios/dccp-unanswered.toml"
     digest = commands[file]
-    again = talkspurt.run(tmp_path / "sarao2019" / file)
+    again = talkspurt.run(place / file)
     assert isinstance(again, talkspurt.Result)
     assert again.digest.startswith(digest)
     packets = again.packets("voice").filter(link="wire")
     mean = (packets["received_s"] - packets["enqueued_s"]).mean()
     assert 1e3 * mean == pytest.approx(52.75)
     # A run with rng is repeated by the same command, seed by seed.
-    several = talkspurt.run(tmp_path / "sarao2019" / "scenarios" / "dccp-stated.toml", study=True)
+    several = talkspurt.run(place / "scenarios" / "dccp-stated.toml", study=True)
     assert isinstance(several, talkspurt.Study)
-    digests = json.loads(
-        (tmp_path / "sarao2019" / "scenarios" / "digests.json").read_text(encoding="utf-8")
-    )
+    digests = json.loads((place / "scenarios" / "digests.json").read_text(encoding="utf-8"))
     assert {str(run.seed): run.digest for run in several.runs} == digests["dccp-stated"]
     assert len(digests["dccp-stated"]) == 10
     # Every figure is there twice, and the summary leads to the page.
-    drawn = sorted(f.stem for f in (tmp_path / "sarao2019" / "figures").glob("*.svg"))
-    assert drawn == sorted(f.stem for f in (tmp_path / "sarao2019" / "figures").glob("*.png"))
+    drawn = sorted(f.stem for f in (place / "figures").glob("*.svg"))
+    assert drawn == sorted(f.stem for f in (place / "figures").glob("*.png"))
     assert "companion-mos" in drawn
-    companion = (tmp_path / "sarao2019" / "figures" / "companion-mos.svg").read_text("utf-8")
+    companion = (place / "figures" / "companion-mos.svg").read_text("utf-8")
     assert "One run each, seed 1." in companion
     assert 'href="sarao2019/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_dossier_says_whence_a_kernels_series_comes(
-    all_but_the_long: dict[str, Reproduction], tmp_path: Path
-) -> None:
-    dossier.write([all_but_the_long["renker2008"]], "renker2008", tmp_path)
-    page = (tmp_path / "renker2008" / "index.html").read_text(encoding="utf-8")
-    recorded = json.loads(
-        (tmp_path / "renker2008" / "renker2008.linux.json").read_text(encoding="utf-8")
-    )
+def test_a_dossier_says_whence_a_kernels_series_comes(four: Found, tmp_path: Path) -> None:
+    dossier.write([four["renker2008"]], "renker2008", tmp_path)
+    place = tmp_path / "renker2008"
+    page = (place / "index.html").read_text(encoding="utf-8")
+    recorded = json.loads((place / "renker2008.linux.json").read_text(encoding="utf-8"))
     assert recorded["origin"] in page and recorded["licence"] in page
     assert 'href="renker2008.linux.json"' in page
-    for figure in (tmp_path / "renker2008" / "figures").glob("s3*.svg"):
+    for figure in (place / "figures").glob("s3*.svg"):
         assert "Of seed 1 alone, no mean." in figure.read_text("utf-8"), figure.name
 
 
-def test_three_flows_of_one_figure_are_told_apart(
-    all_but_the_long: dict[str, Reproduction],
-) -> None:
+def test_three_flows_of_one_figure_are_told_apart(four: Found) -> None:
     from talkspurt.reproduce import figures
 
-    drawn = {one.name: one for one in figures.pictures(all_but_the_long["nor2010"])}
+    drawn = {one.name: one for one in figures.pictures(four["nor2010"])}
     for ax in drawn["fig9-13-three-flows"].figure.axes:
         flows = [line for line in ax.get_lines() if str(line.get_label()).startswith("flow")]
         assert len({line.get_color() for line in flows}) == 3
@@ -532,17 +506,12 @@ def test_ns2_gives_what_was_recorded(name: str) -> None:
     again, recorded = ns2.measured(name), study_file.recorded(name, "ns2")["values"]
     assert set(again) == set(recorded)
     # Beside FTP ns-2's CCID 3 does not repeat itself; ten runs of it are recorded besides.
-    once = (
-        {"fig5/tcp-maintains", "fig5/regains", "fig5/ccid2-above-ccid3"}
-        if name == "nor2010"
-        else set()
-    )
+    once = {f"fig5/{id}" for id in ("tcp-maintains", "regains", "ccid2-above-ccid3")}
     for id, value in recorded.items():
-        if id in once:
+        if name == "nor2010" and id in once:
             continue
-        assert again[id] == (
-            pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
-        ), id
+        close = pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
+        assert again[id] == close, id
 
 
 def test_ns2_that_is_not_there_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -567,27 +536,18 @@ def test_a_trace_of_ns2_is_read_as_hops(tmp_path: Path) -> None:
     assert hops.counts(found)["generated-packets"] == 2
 
 
-@pytest.fixture(scope="module")
-def the_long() -> Reproduction:
-    return reproduce.reproduce(["maldonado2005"])[0]
-
-
-def test_the_page_says_what_comes_out(
-    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
-) -> None:
+def test_the_page_says_what_comes_out(every: list[Reproduction]) -> None:
     page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
-    every = {one.file.name: one.rows for one in (*all_but_the_long.values(), the_long)}
-    every["all"] = tuple(row for rows in every.values() for row in rows)
-    for name, rows in every.items():
+    of = {one.file.name: one.rows for one in every}
+    of["all"] = tuple(row for rows in of.values() for row in rows)
+    for name, rows in of.items():
         counts = [len(rows), *running.tally(rows)]
         assert f"| {name} | " + " | ".join(map(str, counts)) + " |" in page
 
 
-def test_a_row_that_restates_another_has_its_values(
-    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
-) -> None:
+def test_a_row_that_restates_another_has_its_values(every: list[Reproduction]) -> None:
     pairs = set()
-    for one in (*all_but_the_long.values(), the_long):
+    for one in every:
         told = {each.spec.id: each for each in one.rows if not each.spec.given}
         for (a, first), (b, second) in itertools.combinations(told.items(), 2):
             # Numbers of several seeds do not agree by chance; counts and words may.

@@ -13,7 +13,7 @@ from command import start, succeed, talkspurt, until
 from conftest import tone, write_wav
 from talkspurt._storage import writer
 from talkspurt.scenarios import provenance
-from texts import UDP, axis_text, cbr, flow_text, link_text, scenario_text
+from texts import UDP, axis_text, cbr, flow_text, link_text, put, scenario_text
 
 STUDY = scenario_text(
     "Long",
@@ -33,7 +33,7 @@ def finished(folder):
 
 def stopped(tmp_path, number):
     """A study with some of its runs done, ended by a signal; what it said."""
-    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    put(tmp_path / "study.toml", STUDY)
     running = start("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
     until(lambda: len(finished(tmp_path)) >= 3, running, 120)
     running.send_signal(number)
@@ -43,8 +43,7 @@ def stopped(tmp_path, number):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    file = tmp_path_factory.mktemp("whole") / "study.toml"
-    file.write_text(STUDY, encoding="utf-8")
+    file = put(tmp_path_factory.mktemp("whole") / "study.toml", STUDY)
     return [run.digest for run in package.run(file, study=True).runs]
 
 
@@ -83,7 +82,7 @@ def test_runs_of_another_scenario_are_left_alone_and_named(tmp_path):
     stopped(tmp_path, signal.SIGKILL)
     kept = finished(tmp_path)
     other = STUDY.replace("20min", "2s").replace("60s", "1s")
-    (tmp_path / "study.toml").write_text(other, encoding="utf-8")
+    put(tmp_path / "study.toml", other)
     done = succeed("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     assert "runs of another scenario or version, left unfinished" in done.stderr
     assert "were there already" not in done.stderr
@@ -94,7 +93,7 @@ SHORT = STUDY.replace("20min", "2s").replace("60s", "1s").replace("count = 12", 
 
 
 def test_the_same_study_twice(tmp_path):
-    (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
+    put(tmp_path / "study.toml", SHORT)
     for seed in (1, 2, 2):
         succeed("run", "study.toml", "--out", "out", "--no-report", "--seed", seed, cwd=tmp_path)
         assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
@@ -102,7 +101,7 @@ def test_the_same_study_twice(tmp_path):
 
 
 def test_a_restart_over_an_older_result(tmp_path, whole):
-    (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
+    put(tmp_path / "study.toml", SHORT)
     talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
     older = package.load(tmp_path / "out", study=True)
     stopped(tmp_path, signal.SIGKILL)
@@ -127,7 +126,7 @@ SPOKEN = scenario_text(
 def test_runs_of_other_recordings_are_others(tmp_path):
     for name in ("one", "two"):
         write_wav(tmp_path / f"{name}.wav", tone(0.5))
-    (tmp_path / "study.toml").write_text(SPOKEN, encoding="utf-8")
+    put(tmp_path / "study.toml", SPOKEN)
 
     def key():
         return writer.key(package.read(tmp_path / "study.toml"))
@@ -144,8 +143,7 @@ def test_runs_of_other_recordings_are_others(tmp_path):
 
 
 def test_runs_of_another_engine_are_others(tmp_path, monkeypatch):
-    (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
-    question = package.read(tmp_path / "study.toml")
+    question = package.read(put(tmp_path / "study.toml", SHORT))
     first = writer.key(question)
     library = tmp_path / "_core.so"
     shutil.copyfile(package._core.__spec__.origin, library)
@@ -180,7 +178,7 @@ def test_a_single_run_that_is_stopped_leaves_nothing_for_long(tmp_path, number):
 
 
 def test_two_at_work_on_one_study_do_not_mix(tmp_path):
-    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    put(tmp_path / "study.toml", STUDY)
     running = start("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
     until(lambda: finished(tmp_path), running, 120)
     done = talkspurt("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)

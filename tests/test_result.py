@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 import talkspurt
+from conftest import TOKENS
 from talkspurt.metrics.catalogue import column
 from talkspurt.results.run_data import BYTES, TABLES
-from texts import flow_text, link_text, scenario_text
+from texts import flow_text, link_text, scenario_text, speech
 
 SPEECH = Path(__file__).parents[1] / "speech" / "sense-and-sensibility.wav"
 
@@ -228,19 +229,10 @@ def test_words_for_a_result_and_its_sound_are_short(result):
 
 
 def test_a_ladder_is_heard_changing_codec():
-    scenario = scenario_text(
-        "Ladder",
-        "12s",
-        link_text("l", "a>b", "2Mbit/s", "20ms", 50),
-        flow_text(
-            "call",
-            "a>b",
-            '{ kind = "tfrc", rate = { token_bucket = {} } }',
-            '{ kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g726-16"], file = "FILE" }',
-            playout='{ buffer = "400ms" }',
-        ),
-    ).replace("FILE", str(SPEECH))
-    ladder = talkspurt.run(scenario)
+    source = speech(ladder='["pcmu", "g726-32", "g726-16"]', file=str(SPEECH))
+    call = flow_text("call", "a>b", TOKENS, source, playout='{ buffer = "400ms" }')
+    link = link_text("l", "a>b", "2Mbit/s", "20ms", 50)
+    ladder = talkspurt.run(scenario_text("Ladder", "12s", link, call))
     assert len(set(ladder.frames("call")["encoding"])) > 1
     fates = ladder.frames("call")["fate"].value_counts().rows()
     assert dict(fates).get("played", 0) > 0.9 * sum(count for _, count in fates)

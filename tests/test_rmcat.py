@@ -11,8 +11,9 @@ from command import talkspurt as command
 from talkspurt import metrics
 from talkspurt.errors import OtherVersionWarning
 from talkspurt.metrics import catalogue, packets, series, sharing
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from texts import UDP, cbr, dccp, flow_text, link_text, scenario_text
 
+SHORT = '{ packets = 5, drop = "oldest" }'
 BUSY = scenario_text(
     "Busy",
     "10s",
@@ -20,13 +21,7 @@ BUSY = scenario_text(
     link_text("far", "b>c", "250kbit/s", "20ms", 12),
     flow_text("beat", "a>c", UDP, cbr("80kbit/s", "972B")),
     flow_text("call", "a>c", playout='{ buffer = "100ms" }'),
-    flow_text(
-        "held",
-        "a>c",
-        '{ kind = "dccp", ccid = 2 }',
-        cbr("200kbit/s", "500B"),
-        send_queue='{ packets = 5, drop = "oldest" }',
-    ),
+    flow_text("held", "a>c", dccp(2), cbr("200kbit/s", "500B"), send_queue=SHORT),
     record="{ packets = true }",
 )
 

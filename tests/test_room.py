@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -70,18 +69,6 @@ BIG = SCENARIO.replace("3s", "60s").replace("2500ms", "60s").replace("150kB", "1
 STUDY = BIG + "[replications]\ncount = 2\n"
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A folder on a disk of 3 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("a small disk cannot be mounted here")
-    yield place  # type: ignore[misc]
-    subprocess.run(["umount", str(place)], check=True)
-
-
 WAYS = {
     "export": ("export", "big.toml", "--to", "pcapng"),
     "captures": ("run", "big.toml", "--set", 'record.pcapng=["far"]'),
@@ -120,14 +107,11 @@ def test_a_disk_that_fills_all_the_same_is_left_clean(
 def test_python_saves_nothing_that_a_disk_cannot_hold(
     tmp_path: Path, small: Path, scenario: str
 ) -> None:
-    captured = package.run(
-        scenario, set={"record.pcapng": ["far"], "record.packets": False}, study=None
-    )
+    sets = {"record.pcapng": ["far"], "record.packets": False}
+    captured = package.run(scenario, set=sets, study=None)
+    kept = package.load(captured.save(tmp_path / "kept", report=False), study=None)
     words = f"{small}/x: what was recorded of packets takes about .* MB are free; "
-    for answer in (
-        captured,
-        package.load(captured.save(tmp_path / "kept", report=False), study=None),
-    ):
+    for answer in (captured, kept):
         with pytest.raises(StoreError) as raised:
             answer.save(small / "x", report=False)
         said = f"{raised.value.filename}: {raised.value.strerror}"
@@ -158,15 +142,8 @@ def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: P
     ballast.write_bytes(bytes(2_700_000))
     study = SCENARIO + "[replications]\ncount = 12\n"
     (tmp_path / "study.toml").write_text(study, encoding="utf-8")
-    plain = (
-        "run",
-        "study.toml",
-        "--out",
-        "small/x",
-        "--no-report",
-        "--set",
-        "record.packets=false",
-    )
+    asked = ("run", "study.toml", "--set", "record.packets=false")
+    plain = (*asked, "--out", "small/x", "--no-report")
     done = talkspurt(*plain, "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "the disk is full; " in done.stderr
@@ -205,9 +182,5 @@ def test_tables_are_kept_when_the_report_does_not_fit(
 
 
 def test_sizes_are_for_people() -> None:
-    assert [file_access.size(n) for n in (7, 1500, 2.5e9, 1e13)] == [
-        "7 B",
-        "1.5 kB",
-        "2.5 GB",
-        "10 TB",
-    ]
+    for size, text in ((7, "7 B"), (1500, "1.5 kB"), (2.5e9, "2.5 GB"), (1e13, "10 TB")):
+        assert file_access.size(size) == text

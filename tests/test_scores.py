@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from command import refused, succeed
+from command import output, refused, succeed
 from command import talkspurt as command
 from conftest import write_wav
 from talkspurt import scores
@@ -384,5 +382,5 @@ def test_nothing_of_the_extra_is_imported_without_need(saved):
         "print([m for m in ('pesq', 'visqol', 'speechmos', 'onnxruntime') if m in sys.modules])"
     )
     words = [sys.executable, "-c", program, str(saved / "run.toml")]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ)
-    assert done.stdout == "[]\n"
+    done = output(*words)
+    assert done == "[]\n"

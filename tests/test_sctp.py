@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
 import talkspurt
+from conftest import ROOT, shipped
 from talkspurt.results.result import Study
-
-SCENARIOS = Path(__file__).parent.parent / "scenarios"
-
-
-def study(name: str) -> Study:
-    found = talkspurt.run(SCENARIOS / f"{name}.toml", study=None)
-    assert isinstance(found, Study)
-    return found
+from texts import BULK, cbr, flow_text, inline, link_text, scenario_text
 
 
 @pytest.fixture(scope="module")
 def two_paths() -> Study:
-    return study("two-paths")
+    return shipped("two-paths")
 
 
 @pytest.fixture(scope="module")
 def partial() -> Study:
-    return study("partial-reliability")
+    return shipped("partial-reliability")
 
 
 def gaps(found: Study, setting: str) -> list[float]:
@@ -70,15 +63,9 @@ def test_the_figures_of_the_two_paths_are_drawn_and_their_sound_is_heard(two_pat
 
 
 def test_a_failure_of_ones_own_link_is_not_heard(two_paths: Study) -> None:
-    own = talkspurt.run(
-        SCENARIOS / "two-paths.toml",
-        set={
-            "axes": [],
-            "replications.count": 1,
-            "links.north.from": "home",
-            "flows.call.paths.0": ["home", "north-east", "office"],
-        },
-    )
+    sets = {"axes": [], "replications.count": 1, "links.north.from": "home"}
+    sets["flows.call.paths.0"] = ["home", "north-east", "office"]
+    own = talkspurt.run(ROOT / "scenarios" / "two-paths.toml", set=sets)
     assert isinstance(own, talkspurt.Result)
     assert own.flows["longest_gap_s"][0] == 0
     assert own.links.filter(name="south")["sent_packets"][0] > 3000
@@ -133,26 +120,18 @@ def test_a_shorter_least_timeout_helps_where_repetitions_are_waited_for(partial:
 # the data that waits for a SACK. ns-2.35 carries 87.5 kbit/s of the messages here (ten seeds).
 @pytest.mark.parametrize(
     "source",
-    [
-        {"kind": "cbr", "rate": "400kbit/s", "packet": "1000B", "noise": "0s"},
-        {"kind": "cbr", "rate": "1Mbit/s", "packet": "1000B", "noise": "0s"},
-        {"kind": "bulk"},
-    ],
+    [cbr("400kbit/s", "1000B", noise="0s"), cbr("1Mbit/s", "1000B", noise="0s"), BULK],
     ids=["the buffer has room", "it fills up", "bulk"],
 )
-def test_ack_clocked_fills_the_window_though_the_send_buffer_is_full(
-    source: dict[str, Any],
-) -> None:
+def test_ack_clocked_fills_the_window_though_the_send_buffer_is_full(source: str) -> None:
+    queue = inline("droptail", packets=20, ns2=True)
+    link = link_text("l", "a>b", "6619kbit/s", "235ms", queue=queue, loss=0.115)
+
     def carried(ack_clocked: bool) -> float:
-        link = {"from": "a", "to": "b", "rate": "6619kbit/s", "delay": "235ms", "loss": 0.115}
-        flow = {"from": "a", "to": "b", "sizing": "ns2", "start_spread": "0s", "source": source}
-        scenario: dict[str, Any] = {
-            "title": "More offered than fits",
-            "duration": "100s",
-            "measure": {"from": "5s"},
-            "links": {"l": {**link, "queue": {"kind": "droptail", "packets": 20, "ns2": True}}},
-            "flows": {"f": {**flow, "transport": {"kind": "sctp", "ack_clocked": ack_clocked}}},
-        }
+        transport = inline("sctp", ack_clocked=ack_clocked)
+        flow = flow_text("f", "a>b", transport, source, sizing="ns2", start_spread="0s")
+        head = ("More offered than fits", "100s")
+        scenario = scenario_text(*head, link, flow, measure='{ from = "5s" }')
         runs = [talkspurt.run(scenario, seed=seed).flows for seed in range(1, 11)]
         return sum(run["throughput_bps"][0] for run in runs)
 

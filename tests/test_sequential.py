@@ -7,11 +7,11 @@ import re
 import pytest
 
 import talkspurt
-from command import succeed
+from command import succeed, told
 from command import talkspurt as run
 from conftest import made_study
 from talkspurt.runs import sequential
-from texts import axis_text, flow_text, link_text, scenario_text
+from texts import axis_text, flow_text, link_text, put, scenario_text
 
 SCENARIO = scenario_text(
     "Sequential",
@@ -105,7 +105,7 @@ def test_equal_and_missing_values_do_not_ask_for_more():
 
 
 def test_the_command_keeps_a_complete_study(tmp_path):
-    (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
+    put(tmp_path / "s.toml", SCENARIO)
     words = ("run", "s.toml", "--until", "network_loss=0.02", "--no-report", "-o", "out")
     done = succeed(*words, cwd=tmp_path, env={"COLUMNS": "80"})
     study = talkspurt.load(tmp_path / "out", study=True)
@@ -132,8 +132,5 @@ def test_the_command_keeps_a_complete_study(tmp_path):
     ],
 )
 def test_bad_input_is_one_line(words, said, tmp_path):
-    (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
-    done = run("run", "s.toml", *words, "--json", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    put(tmp_path / "s.toml", SCENARIO)
+    assert said in told("run", "s.toml", *words, "--json", cwd=tmp_path)

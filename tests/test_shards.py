@@ -9,11 +9,12 @@ import pytest
 
 import talkspurt as package
 from command import succeed, talkspurt
-from conftest import tone, write_wav
+from conftest import edit, tone, write_wav
 from talkspurt._commands import running
 from talkspurt.errors import BadInputError
 from talkspurt.metrics import computing
 from talkspurt.runs.merging import Shard
+from texts import put
 from validation.cluster.machines import study
 
 RECORD = '{ interval = "100ms", packets = true, pcapng = ["wire"] }'
@@ -93,14 +94,11 @@ def test_shards_are_disjoint_and_complete():
 
 
 def test_every_wrong_shard_is_named(place, tmp_path):
-    other = tmp_path / "other.toml"
-    other.write_text(STUDY.replace("seed = 3", "seed = 4"), encoding="utf-8")
+    other = put(tmp_path / "other.toml", STUDY.replace("seed = 3", "seed = 4"))
     write_wav(tmp_path / "speech.wav", tone(0.5))
     running.run_shard(package.read(other), Shard(3, 3), tmp_path / "foreign")
     shutil.copytree(place / "2", tmp_path / "older")
-    manifest = json.loads((tmp_path / "older" / "manifest.json").read_text())
-    manifest["talkspurt"] = "0.0.1"
-    (tmp_path / "older" / "manifest.json").write_text(json.dumps(manifest))
+    edit(tmp_path / "older", talkspurt="0.0.1")
     shutil.copytree(place / "1", tmp_path / "again")
     with pytest.raises(BadInputError) as error:
         package.merge(
@@ -133,10 +131,8 @@ def test_a_damaged_run_is_named(place, tmp_path):
 @pytest.mark.parametrize("folder", ["../../etc", "runs/..", "/etc/passwd", "runs/a/b", "x/y"])
 def test_a_manifest_that_points_outside_is_refused(place, tmp_path, folder):
     shutil.copytree(place / "2", tmp_path / "2")
-    file = tmp_path / "2" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest["runs"][0]["folder"] = folder
-    file.write_text(json.dumps(manifest))
+    first, *others = json.loads((place / "2" / "manifest.json").read_text())["runs"]
+    edit(tmp_path / "2", runs=[first | {"folder": folder}, *others])
     with pytest.raises(BadInputError, match="is damaged"):
         package.merge([place / "1", tmp_path / "2", place / "3"], tmp_path / "out", report=False)
 

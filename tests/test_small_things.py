@@ -7,6 +7,7 @@ import pytest
 
 import talkspurt
 from command import succeed
+from texts import put
 
 SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios").glob("*.toml"))
 
@@ -19,11 +20,10 @@ def test_a_shorter_run_of_a_shipped_scenario_is_asked_for_with_one_word(file):
 
 
 def test_nam_is_told_the_colours_of_nodes(folder, tmp_path):
-    file = tmp_path / "case.toml"
     text = (folder / "small.toml").read_text(encoding="utf-8")
     text = text.replace("speech.wav", str(folder / "speech.wav"))
     colour = '[nodes.east]\ncolour = "#12ab34"\n\n[flows.call]\n'
-    file.write_text(text.replace("[flows.call]\n", colour), encoding="utf-8")
+    file = put(tmp_path / "case.toml", text.replace("[flows.call]\n", colour))
     succeed("export", file, "--to", "nam", "--out", "out", cwd=tmp_path)
     (trace,) = (path for path in (tmp_path / "out").iterdir() if path.suffix == ".nam")
     nodes = [line for line in trace.read_text().splitlines() if line.startswith("n -t * ")]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import talkspurt
-from command import talkspurt as command
-from one_call import SINGLE, SPEECH, one_call
+from command import succeed
+from conftest import row_of
+from one_call import SINGLE, SPEECH, write_call
 from texts import BULK, flow_text
 
 WOMAN = SPEECH / "spanish-woman.wav"
@@ -18,17 +19,9 @@ WOMAN = SPEECH / "spanish-woman.wav"
 
 @pytest.fixture
 def call(tmp_path):
-    def run(source, *, duration=10, rate="1Mbit/s", loss="", transport='kind = "udp"', more=""):
-        text = one_call(
-            source,
-            duration=duration,
-            rate=rate,
-            queue='kind = "codel"',
-            link=loss,
-            transport=transport,
-        )
-        (tmp_path / "call.toml").write_text(text + more, encoding="utf-8")
-        return talkspurt.run(tmp_path / "call.toml")
+    def run(source, *, loss="", **more):
+        given = {"duration": 10, "rate": "1Mbit/s", "queue": 'kind = "codel"'} | more
+        return talkspurt.run(write_call(tmp_path, source, link=loss, **given))
 
     return run
 
@@ -70,7 +63,7 @@ def test_the_sound_is_that_of_opus_and_all_else_the_codecs_own(
     # The packets are those of a call without sound.
     assert result.flows.drop("stand_in").equals(silent.flows.drop("stand_in"))
     assert result.frames("call").equals(silent.frames("call"))
-    row, bare = (it.flows.row(0, named=True) for it in (result, silent))
+    row, bare = (row_of(it, "call") for it in (result, silent))
     assert row["payload_bytes"] == row["sent_packets"] * payload
     assert row["mos"] == bare["mos"]
     # The stand-in is named everywhere.
@@ -100,7 +93,7 @@ def test_the_sound_is_that_of_opus_and_all_else_the_codecs_own(
 
 def test_lost_packets_are_concealed_by_the_stand_in(call):
     result = call(f'codec = "g729"\nfile = "{WOMAN}"', loss=SINGLE)
-    row, audio = result.flows.row(0, named=True), result.audio("call")
+    row, audio = row_of(result, "call"), result.audio("call")
     assert row["missing_packets"] > 30
     fates = result.frames("call")["fate"].to_list()
     said, heard = (levels(side, audio.rate) for side in (audio.sent, audio.received))
@@ -122,14 +115,8 @@ LADDER = ("opus", "g722", "g726-32", "g729")
 
 
 def test_a_ladder_is_heard_at_the_highest_rate_of_its_codecs(call):
-    uploads = flow_text(
-        "upload",
-        "a>b",
-        '{ kind = "tcp", controller = "cubic", send_buffer = "32kB" }',
-        BULK,
-        start="8s",
-        stop="18s",
-    )
+    cubic = '{ kind = "tcp", controller = "cubic", send_buffer = "32kB" }'
+    uploads = flow_text("upload", "a>b", cubic, BULK, start="8s", stop="18s")
     ladder = ", ".join(f'"{codec}"' for codec in LADDER)
     source = f"""
 codec = "opus"
@@ -140,7 +127,7 @@ repeat = true
 """
     transport = 'kind = "tfrc", rate = { token_bucket = { depth = "8kB", step_up = "1s" } }'
     result = call(source, duration=30, rate="300kbit/s", transport=transport, more=uploads)
-    assert result.flows.row(0, named=True)["stand_in"] == "G.729: narrowband Opus at 8 kbit/s"
+    assert row_of(result, "call")["stand_in"] == "G.729: narrowband Opus at 8 kbit/s"
     audio = result.audio("call")
     assert (audio.rate, len(audio.sent)) == (48_000, len(audio.received))
     frames = result.frames("call")
@@ -177,10 +164,7 @@ repeat = true
 
 def test_the_terminal_and_the_report_name_the_stand_in(tmp_path):
     source = f'codec = "g729"\nfile = "{WOMAN}"'
-    text = one_call(source, duration=3)
-    (tmp_path / "call.toml").write_text(text, encoding="utf-8")
-    done = command("run", str(tmp_path / "call.toml"), "--out", str(tmp_path / "out"))
+    done = succeed("run", write_call(tmp_path, source, duration=3), "--out", tmp_path / "out")
     words = "the sound of G.729 is that of narrowband Opus at 8 kbit/s"
-    assert done.returncode == 0
     assert words in " ".join((done.stdout + done.stderr).split())
     assert words in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

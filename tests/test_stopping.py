@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from command import until
+from command import process, until
 from conftest import SCENARIO
 from talkspurt._storage import interrupts, output_folder
 from talkspurt._storage.output_folder import Claim, Resumable, Staging
 from talkspurt.errors import StoreError
+from texts import put
 
 SHORT = SCENARIO.replace('duration = "4s"', 'duration = "2s"')
 
@@ -34,9 +35,7 @@ def interruptible():
 
 @pytest.fixture
 def case(folder, tmp_path):
-    file = tmp_path / "case.toml"
-    file.write_text(SHORT.replace("speech.wav", str(folder / "speech.wav")), encoding="utf-8")
-    return file
+    return put(tmp_path / "case.toml", SHORT.replace("speech.wav", str(folder / "speech.wav")))
 
 
 def with_manifest(stage):
@@ -91,9 +90,8 @@ def test_what_is_held_back_comes_once(number):
 
 
 def test_a_terminal_that_is_closed_ends_a_study_as_a_signal_does(folder, tmp_path):
-    study = tmp_path / "study.toml"
     text = SHORT.replace('"2s"', '"10min"').replace("speech.wav", str(folder / "speech.wav"))
-    study.write_text(text + "[replications]\ncount = 40\n", encoding="utf-8")
+    put(tmp_path / "study.toml", text + "[replications]\ncount = 40\n")
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
@@ -138,6 +136,16 @@ def test_runs_whose_folder_was_removed_are_not_said_to_be_kept(tmp_path):
     assert getattr(error.value, "__notes__", []) == []
 
 
+def stopped(folder, code, status=130, run="main()"):
+    """A program with this ``app`` in place of the command line, which says that it was stopped."""
+    begin = "import asyncio, gc, os, sys, time, weakref\nfrom talkspurt._commands import entry\n"
+    end = f'\nentry.app = app\nmain = entry.main\nsys.argv = ["talkspurt"]\n{run}\n'
+    put(folder / "stopped.py", begin + code + end)
+    # What is stopped would sleep for longer.
+    done = process(sys.executable, "-m", "stopped", cwd=folder, timeout=25)
+    assert (done.returncode, done.stderr) == (status, "talkspurt: stopped; nothing was written\n")
+
+
 def test_a_stop_while_the_commands_are_imported_is_told_too():
     code = """
 import os, signal, sys
@@ -149,33 +157,20 @@ sys.meta_path.insert(0, Stopped())
 from talkspurt.__main__ import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = process(sys.executable, "-c", code)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "talkspurt: stopped; nothing was written\n"
 
 
 def test_a_stop_while_a_string_is_executed_ends_with_its_status(tmp_path):
     """CPython would end `python -m` by SIGINT, although the exception was caught."""
-    (tmp_path / "stopped.py").write_text("""
-import sys
-from talkspurt._commands import entry
-def app(*_, **__):
-    exec("raise KeyboardInterrupt")
-entry.app = app
-sys.argv = ["talkspurt"]
-entry.main()
-""")
-    command = [sys.executable, "-m", "stopped"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "talkspurt: stopped; nothing was written\n")
+    stopped(tmp_path, "def app(*_, **__):\n    exec('raise KeyboardInterrupt')")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("where", ["destructor", "callback"])
 def test_a_stop_in_what_python_lets_not_fail_stops_all_the_same(tmp_path, number, where):
-    (tmp_path / "stopped.py").write_text(f"""
-import os, sys, time, weakref
-from talkspurt._commands import entry
+    code = f"""
 def stop(*_):
     os.kill(os.getpid(), {int(number)})
 class Thing:
@@ -189,22 +184,12 @@ def app(*_, **__):
         watched = None
     del thing
     time.sleep(30)  # what the stop interrupts
-entry.app = app
-sys.argv = ["talkspurt"]
-entry.main()
-""")
-    command = [sys.executable, "-m", "stopped"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=25
-    )
-    said = "talkspurt: stopped; nothing was written\n"
-    assert (done.returncode, done.stderr) == (interrupts.status(number), said)
+"""
+    stopped(tmp_path, code, interrupts.status(number))
 
 
 def test_requests_to_a_store_that_a_stop_ended_are_not_told(tmp_path):
-    (tmp_path / "stopped.py").write_text("""
-import asyncio, gc, sys
-from talkspurt._commands import entry
+    code = """
 async def fail():
     raise ConnectionResetError
 async def stopped():
@@ -214,17 +199,9 @@ async def stopped():
     raise KeyboardInterrupt
 def app(*_, **__):
     asyncio.run(stopped())
-entry.app = app
-sys.argv = ["talkspurt"]
-try:
-    entry.main()
-finally:
-    del request
-    gc.collect()
-""")
-    command = [sys.executable, "-m", "stopped"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "talkspurt: stopped; nothing was written\n")
+"""
+    run = "try:\n    main()\nfinally:\n    del request\n    gc.collect()"
+    stopped(tmp_path, code, run=run)
 
 
 def test_a_stop_after_everything_was_written_says_so(case, tmp_path):
@@ -261,10 +238,8 @@ def test_nobody_has_to_read(case, tmp_path, words, how):
     command = f"{sys.executable} -m talkspurt {' '.join(words)} {how}"
     script = f"set -o pipefail; {command}; echo code $? >&3"
     with (tmp_path / "code").open("w") as code:
-        done = subprocess.run(
-            ["bash", "-c", f"exec 3>&{code.fileno()}; {script}"], cwd=tmp_path, text=True,
-            capture_output=True, timeout=120, pass_fds=[code.fileno()], check=False,
-        )  # fmt: skip
+        script = f"exec 3>&{code.fileno()}; {script}"
+        done = process("bash", "-c", script, cwd=tmp_path, pass_fds=[code.fileno()])
     assert done.stderr == "", done.stderr
     assert (tmp_path / "code").read_text() == "code 0\n"
     if words[-1] == "--no-report":
@@ -318,8 +293,7 @@ def test_every_terminal_will_do(case, tmp_path, env):
 
 @pytest.mark.parametrize("command", ["run", "study", "check", "metrics", "export", "reproduce"])
 def test_stops_at_any_instant_end_in_words(case, folder, tmp_path, command):
-    study = tmp_path / "study.toml"
-    study.write_text(case.read_text() + "[replications]\ncount = 6\n", encoding="utf-8")
+    study = put(tmp_path / "study.toml", case.read_text() + "[replications]\ncount = 6\n")
     words = {
         "run": ("run", case, "--out", "out"),
         "study": ("run", study, "--out", "out"),

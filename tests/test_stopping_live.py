@@ -15,6 +15,7 @@ from talkspurt.real_time import measuring
 from test_call import HERE, answering
 from test_emulate import NETWORK, real
 from test_measure import server
+from texts import put
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 SECRET = "a secret of these tests"
@@ -83,8 +84,7 @@ def test_stops_after_a_call_do_not_lose_it(tmp_path, monkeypatch, twice):
 
 @real
 def test_stops_after_an_emulation_do_not_lose_it(tmp_path, twice):
-    case = tmp_path / "case.toml"
-    case.write_text(NETWORK, encoding="utf-8")
+    case = put(tmp_path / "case.toml", NETWORK)
     twice(account, "failures")
     with pytest.raises(KeyboardInterrupt):
         emulating.run(

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import talkspurt
+from conftest import edit, fault
 from talkspurt._storage import file_access, output_folder, writer
 from talkspurt.errors import StoreError
 from talkspurt.results.run_data import TABLES
+from texts import put
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +30,8 @@ def test_a_result_reads_back_as_itself(result, saved):
         assert again.table(table).equals(result.table(table)), table
     for call in result.calls:
         assert again.audio(call) == result.audio(call)
-    assert (again.title, again.scenario, again.topology) == (
-        result.title,
-        result.scenario,
-        result.topology,
-    )
+    for name in ("title", "scenario", "topology"):
+        assert getattr(again, name) == getattr(result, name)
 
 
 def test_the_folder_holds_what_is_promised(saved):
@@ -57,9 +56,7 @@ def test_a_call_without_a_recording_has_everything_but_the_sound(silent, tmp_pat
 
 
 def test_the_scenario_saved_can_be_run_again(saved, result, folder, tmp_path):
-    text = (saved / "scenario.toml").read_text()
-    place = tmp_path / "again.toml"
-    place.write_text(text)
+    place = put(tmp_path / "again.toml", (saved / "scenario.toml").read_text())
     for wav in folder.glob("*.wav"):
         (tmp_path / wav.name).write_bytes(wav.read_bytes())
     assert talkspurt.run(place).digest == result.digest
@@ -103,8 +100,7 @@ def test_a_result_of_another_scenario_is_replaced_only_on_request(result, study,
 @pytest.mark.parametrize("form", [2, 1.5, "two", [1]])
 def test_a_result_of_a_format_to_come_is_replaced_only_on_request(result, tmp_path, form):
     place = result.save(tmp_path / "out", report=False)
-    manifest = json.loads((place / "manifest.json").read_text())
-    (place / "manifest.json").write_text(json.dumps({**manifest, "format": form}))
+    edit(place, format=form)
     before = (place / "manifest.json").read_bytes()
     with pytest.raises(StoreError, match=r"in format .*cannot read.*replaced; .*--overwrite"):
         result.save(place, report=False)
@@ -232,9 +228,9 @@ def test_what_is_not_ours_is_left_alone(result, tmp_path, what):
         (tmp_path / "else").mkdir()
         place.symlink_to(tmp_path / "else")
     before = sorted(str(file) for file in tmp_path.rglob("*"))
-    with pytest.raises(StoreError) as raised:
+    with fault(place) as raised:
         result.save(place, report=False)
-    assert (raised.value.filename, raised.value.strerror) == (str(place), NOT_OURS[what])
+    assert raised.value.strerror == NOT_OURS[what]
     with pytest.raises(StoreError):
         result.save(place, report=False, overwrite=True)
     assert sorted(str(file) for file in tmp_path.rglob("*")) == before
@@ -285,21 +281,17 @@ def test_a_full_disk_is_said_in_words_with_the_file(result):
 def test_a_folder_below_a_file_is_said_to_be(result, tmp_path):
     (tmp_path / "mine").write_text("notes")
     place = tmp_path / "mine" / "deep" / "out"
-    with pytest.raises(StoreError, match=f"{tmp_path}/mine is not a folder; choose") as raised:
+    with fault(place, f"{tmp_path}/mine is not a folder; choose"):
         result.save(place)
-    assert raised.value.filename == str(place)
     assert (tmp_path / "mine").read_text() == "notes"
 
 
 def test_opening_what_is_no_result_says_so(tmp_path):
-    with pytest.raises(StoreError, match="no result"):
-        talkspurt.load(tmp_path)
-    (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(StoreError, match="is damaged"):
-        talkspurt.load(tmp_path)
-    (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(StoreError, match="not a manifest of talkspurt"):
-        talkspurt.load(tmp_path)
+    for text, said in ((None, "no result"), ("{", "is damaged"), ("{}", "not a manifest of talk")):
+        if text:
+            put(tmp_path / "manifest.json", text)
+        with pytest.raises(StoreError, match=said):
+            talkspurt.load(tmp_path)
 
 
 def test_names_of_flows_become_names_of_files():

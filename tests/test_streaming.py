@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,13 +12,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import talkspurt
-from command import start, succeed, until
+from command import output, start, succeed, until
 from command import talkspurt as command
 from talkspurt import api
 from talkspurt.metrics import dictionary
 from talkspurt.results.run_data import SUMMARIES, TABLES
 from talkspurt.scenarios.source import read
-from texts import BULK, NEWRENO, flow_text, link_text, scenario_text
+from texts import BULK, NEWRENO, flow_text, link_text, put, scenario_text
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 
@@ -99,22 +98,15 @@ which must be small: pytest is not."""
 def peak_bytes(scenario: Path, where: Path) -> int:
     """Peak memory of ``talkspurt run`` with its results in a folder."""
     run = [sys.executable, "-m", "talkspurt", "run", scenario, "--json", "--no-report"]
-    told = subprocess.run(
-        [sys.executable, "-c", PEAK, *map(str, run), "--out", str(where)],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return int(told.stdout) * (1 if sys.platform == "darwin" else 1024)
+    told = output(sys.executable, "-c", PEAK, *map(str, run), "--out", where)
+    return int(told) * (1 if sys.platform == "darwin" else 1024)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the system does not tell peak memory")
 def test_memory_does_not_grow_with_simulated_time(tmp_path: Path) -> None:
     peaks = []
     for seconds in (100, 400):
-        scenario = tmp_path / f"bulk{seconds}.toml"
-        scenario.write_text(bulk(seconds), encoding="utf-8")
+        scenario = put(tmp_path / f"bulk{seconds}.toml", bulk(seconds))
         peaks.append(peak_bytes(scenario, tmp_path / f"out{seconds}"))
     # In memory, 300 s are 500 000 packets, 1.2 million changes of gauges and 300 000 bins: 100 MB.
     assert peaks[1] - peaks[0] < 20e6, peaks
@@ -129,8 +121,7 @@ def test_a_run_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
         run.send_signal(stop)
         run.communicate(timeout=60)
     # What was killed is removed by the next run.
-    scenario = tmp_path / "bulk.toml"
-    scenario.write_text(bulk(1), encoding="utf-8")
+    scenario = put(tmp_path / "bulk.toml", bulk(1))
     stored(scenario, tmp_path / "out")
     assert {file.name for file in tmp_path.iterdir()} == {"bulk.toml", "out"}
 

@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 import talkspurt as package
-from command import succeed, talkspurt
+from command import output, refused, succeed, talkspurt
 from talkspurt import _commands, _core, templates
 
 ROOT = Path(__file__).parent.parent
@@ -94,24 +94,22 @@ def test_the_same_again_changes_nothing_and_works(tmp_path):
 @pytest.mark.parametrize("changed", ["first-call.toml", SPEECH, SCHEMA])
 def test_nothing_is_overwritten_without_force(tmp_path, changed):
     (tmp_path / changed).write_text("mine", encoding="utf-8")
-    done = talkspurt("init", cwd=tmp_path)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+    done = refused("init", cwd=tmp_path)
     assert done.stderr.startswith(
         f"talkspurt: {changed}: already there with other content; nothing"
     )
     assert [file.name for file in tmp_path.iterdir()] == [changed]
     assert (tmp_path / changed).read_text(encoding="utf-8") == "mine"
-    assert talkspurt("init", "--force", cwd=tmp_path).returncode == 0
-    assert (tmp_path / "first-call.toml").read_text(encoding="utf-8") == templates.text(
-        "first-call"
-    )
+    succeed("init", "--force", cwd=tmp_path)
+    call = (tmp_path / "first-call.toml").read_text(encoding="utf-8")
+    assert call == templates.text("first-call")
 
 
 def test_a_link_to_nowhere_is_not_followed(tmp_path):
     (tmp_path / "here").mkdir()
     (tmp_path / "here/wifi.toml").symlink_to(tmp_path / "elsewhere")
-    done = talkspurt("init", "wifi", "here", cwd=tmp_path)
-    assert done.returncode == 2 and "here/wifi.toml: already there" in done.stderr
+    done = refused("init", "wifi", "here", cwd=tmp_path)
+    assert "here/wifi.toml: already there" in done.stderr
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -198,8 +196,8 @@ def completed(words):
     script = _commands.app.generate_completion(shell="bash")
     script += f"\nCOMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}\n"
     script += '_talkspurt; printf "%s\\n" "${COMPREPLY[@]}"\n'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    done = output("bash", "-c", script)
+    return done.split()
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
@@ -229,5 +227,5 @@ def test_completion_is_printed_for_each_shell(shell, start):
 
 
 def test_completion_for_another_shell_names_the_supported_ones():
-    done = talkspurt("completion", "tcsh", env={"COLUMNS": "200"})
-    assert done.returncode == 2 and '"bash", "zsh", "fish"' in done.stderr
+    done = refused("completion", "tcsh", env={"COLUMNS": "200"})
+    assert '"bash", "zsh", "fish"' in done.stderr

@@ -1,11 +1,11 @@
 """Tables on terminals of any width: nothing is broken, and what is missing is said."""
 
+import contextlib
 import io
 import os
 import pty
 import re
 import subprocess
-import sys
 import termios
 
 import pytest
@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import talkspurt
-from command import succeed
+from command import TALKSPURT, succeed
 from command import talkspurt as command
 from conftest import made
 from talkspurt import intervals, reproduce
@@ -293,21 +293,16 @@ def on_terminal(folder, tmp_path, columns, **env):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, columns))
     environ = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
-    words = [sys.executable, "-m", "talkspurt", "run", folder / "small.toml", "--no-report"]
+    words = [*TALKSPURT, "run", folder / "small.toml", "--no-report"]
     with subprocess.Popen(
         words, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE, stdin=theirs,
         env={**environ, "TERM": "xterm-256color", **env},
     ) as process:  # fmt: skip
         os.close(theirs)
         found = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            found += piece
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := os.read(ours, 65536):
+                found += piece
         process.wait()
     os.close(ours)
     return found.decode()

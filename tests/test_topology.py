@@ -12,7 +12,7 @@ from talkspurt import _core
 from talkspurt.figures.style import flow_styles
 from talkspurt.report import layout, pictures, topology
 from talkspurt.scenarios import source
-from texts import BULK, flow_text
+from texts import BULK, flow_text, inline, link_text, tcp
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("scenarios/*/*.toml")]
@@ -40,7 +40,7 @@ def texts(svg):
     return [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def flow(name, a, b, transport='{ kind = "tcp", controller = "cubic" }'):
+def flow(name, a, b, transport=tcp("cubic")):  # noqa: B008
     return flow_text(name, f"{a}>{b}", transport, BULK)
 
 
@@ -52,7 +52,7 @@ bottleneck = {{ rate = "10Mbit/s", delay = "20ms", {QUEUE}, back = {{ rate = "1M
 [nodes]\nwest = {{ colour = "#e69f00" }}
 """
     for n in range(1, hosts + 1):
-        kind = '{ kind = "tcp", controller = "cubic" }' if n % 2 else '{ kind = "sctp" }'
+        kind = tcp("cubic") if n % 2 else inline("sctp")
         text += flow(f"f-{n}", f"left-{n}", f"right-{n}", kind)
     return read(text)
 
@@ -137,8 +137,7 @@ def test_many_networks_that_are_alike_become_one():
         text = 'title = "t"\nduration = "9s"\n'
         for n in range(count):
             rate = "1Mbit/s" if n == slow else "2Mbit/s"
-            text += f'[links.{n}-line]\nfrom = "{n}-home"\nto = "{n}-office"\n'
-            text += f'rate = "{rate}"\ndelay = "5ms"\n{QUEUE}\n'
+            text += link_text(f"{n}-line", f"{n}-home>{n}-office", rate, "5ms", 9)
             text += flow(f"f{n}", f"{n}-home", f"{n}-office")
         return drawn(read(text))
 
@@ -189,14 +188,9 @@ def test_the_picture_lies_among_the_figures(tmp_path):
 
 
 def test_hops_without_a_link_are_drawn_as_air():
-    network = {
-        "nodes": [{"name": name} for name in "abc"],
-        "links": [link("a", "b")],
-        "flows": [
-            {"name": "f", "transport": "udp", "from": "a", "to": "c", "routes": [list("abc")]}
-        ],
-    }
-    _, page, _ = drawn(network)
+    flow = {"name": "f", "transport": "udp", "from": "a", "to": "c", "routes": [list("abc")]}
+    nodes = [{"name": name} for name in "abc"]
+    _, page, _ = drawn({"nodes": nodes, "links": [link("a", "b")], "flows": [flow]})
     wires = [p.get("class") for p in page.iter("{http://www.w3.org/2000/svg}polyline")]
     assert wires == ["wire", "wire air", "route"]
     assert len(texts(page)) == 3 + 3  # names of nodes, and the link in three lines

@@ -7,14 +7,13 @@ import csv
 import itertools
 import math
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import talkspurt
+from command import dissected, needs_tshark
 from talkspurt.figures import comparison
 from talkspurt.report import study as study_report
 from talkspurt.results.groups import condensed
@@ -105,18 +104,11 @@ def test_every_frame_is_complete_over_a_stream(tmp_path: Path) -> None:
     assert result.video_frames()["bytes"].sum() == bytes_sent
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs_tshark
 def test_a_capture_is_sent_again_as_tshark_reads_it(tmp_path: Path) -> None:
     capture = TRACES / "h264-rtp.pcapng"
     fields = ("frame.time_relative", "udp.length", "rtp.timestamp", "rtp.marker", "rtp.ssrc")
-    said = subprocess.run(
-        ["tshark", "-r", str(capture), "-d", "udp.port==5004,rtp", "-Y", "rtp", "-T", "fields"]
-        + [word for field in fields for word in ("-e", field)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    rows = [line.split("\t") for line in said.splitlines()]
+    rows = dissected(capture, *fields, options=["-d", "udp.port==5004,rtp", "-Y", "rtp"])
     assert len(rows) > 300
     assert {row[4] for row in rows} == {f"0x{20_260_101:08x}"}
     # A rate at which nothing waits: a bit a nanosecond and more.

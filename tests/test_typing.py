@@ -1,11 +1,12 @@
 """The examples in README and the documentation pass a strict type checker."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from command import process
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "docs/how-to/read-results.md"]
@@ -22,11 +23,5 @@ def test_examples_pass_mypy_strict(page, tmp_path):
     # A page continues its examples.
     file.write_text("\n".join(examples), encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "--cache-dir"]
-    done = subprocess.run(
-        [*command, tmp_path / "cache", file],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = process(*command, tmp_path / "cache", file, cwd=tmp_path)
     assert done.returncode == 0, done.stdout

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import talkspurt
-from one_call import FIXED, SPEECH, one_call
+from conftest import row_of, write_wav
+from one_call import SPEECH, write_call
 
 NOISE = 'keep_alive = { every = "200ms", size = "11B", at_once = true }'
 TALK = [(0.5, 1.5), (2.5, 3.1), (4.0, 5.25)]
@@ -30,19 +31,15 @@ def recording(path: Path) -> Path:
     for at in range(1, len(time)):
         low[at] = 0.8 * low[at - 1] + white[at]
     sound = 0.1 * voice * spoken + BACKGROUND * low / low.std()
-    with wave.open(str(path), "wb") as out:
-        out.setparams((1, 2, rate, len(sound), "NONE", ""))
-        out.writeframes((sound * 32767).astype("<i2").tobytes())
+    write_wav(path, (sound * 32767).astype("<i2").tobytes())
     return path
 
 
 @pytest.fixture
 def call(tmp_path):
-    def run(source: str, *, file=None, link="", playout=FIXED, duration=6.5):
+    def run(source: str, *, file=None, duration=6.5, **more):
         file = file or recording(tmp_path / "voice.wav")
-        text = one_call(source, duration=duration, link=link, playout=playout, file=file)
-        (tmp_path / "call.toml").write_text(text, encoding="utf-8")
-        return talkspurt.run(tmp_path / "call.toml")
+        return talkspurt.run(write_call(tmp_path, source, duration=duration, file=file, **more))
 
     return run
 
@@ -77,8 +74,7 @@ def test_packets_are_sent_while_somebody_speaks(call, codec, hangover):
         # Decisions are on 10 ms; packets are 20 ms.
         assert first - 0.02 < begin <= first
         assert last + hangover - 0.001 <= end < last + hangover + 0.03
-    flow = result.flows.row(0, named=True)
-    assert flow["concealed_ratio"] == 0
+    assert row_of(result, "call")["concealed_ratio"] == 0
 
 
 def test_repetitions_have_the_same_talkspurts(call):
@@ -93,8 +89,7 @@ def test_pauses_are_silent_or_have_the_level_and_spectrum_of_the_background(call
     source = 'codec = "pcmu"\nvad = { hangover = "50ms" }\n' + (NOISE if noise else "")
     result = call(source, playout=playout, link='jitter = "10ms"')
     sound = pcm(result.audio("call").received_pcm)
-    flow = result.flows.row(0, named=True)
-    assert flow["concealed_ratio"] == 0
+    assert row_of(result, "call")["concealed_ratio"] == 0
     # The parts of pauses that no buffer shifts into speech.
     pauses = [
         sound[int((a + 0.18) * 8000) : int((b - 0.1) * 8000)] for a, b in [(1.5, 2.5), (3.1, 4.0)]
@@ -118,8 +113,7 @@ def test_pauses_are_silent_or_have_the_level_and_spectrum_of_the_background(call
 
 def test_only_losses_are_concealed(call):
     lossy = call('codec = "pcmu"\nvad = {}\n' + NOISE, link="loss = 0.2")
-    flow = lossy.flows.row(0, named=True)
-    assert 0.1 < flow["concealed_ratio"] < 0.3
+    assert 0.1 < row_of(lossy, "call")["concealed_ratio"] < 0.3
     sound = pcm(lossy.audio("call").received_pcm)
     # Where noise packets are lost, the noise continues.
     for begin, end in [(2.0, 2.45), (3.55, 3.95)]:

@@ -11,6 +11,7 @@ import talkspurt
 from captures import media, written
 from command import succeed
 from command import talkspurt as command
+from conftest import fault
 from talkspurt import import_trace as imported
 from talkspurt.errors import StoreError
 from texts import cbr, flow_text, link_text, scenario_text
@@ -194,9 +195,8 @@ def test_rows_that_are_missing_or_there_twice_are_damage(saved, tmp_path, table,
     if said is None:
         assert found.table(table).is_empty() == (runs == 1)
         return
-    with pytest.raises(StoreError, match=said) as raised:
+    with fault(file, said):
         found.table(table)
-    assert raised.value.filename == str(file)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import talkspurt
-from command import needs
+from command import needs, process
 from test_golden import GOLDEN
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +27,7 @@ pytestmark = [
 def answer(scenario, *files):
     """What the module answers; the script fails if the module has imports."""
     script = ["node", ROOT / "crates/wasm/run.mjs", MODULE, ROOT]
-    done = subprocess.run([*script, scenario, *files], capture_output=True, text=True, check=False)
+    done = process(*script, scenario, *files)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -3,10 +3,10 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 
-from texts import UDP, cbr, flow_text, link_text, scenario_text
+from command import start
+from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
 
 def scenario(seed):
@@ -16,15 +16,9 @@ def scenario(seed):
 
 
 def test_a_changed_scenario_runs_again(tmp_path):
-    file = tmp_path / "watched.toml"
-    file.write_text(scenario(seed=1))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "talkspurt", "run", file.name, "--watch", "--no-report"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    file = put(tmp_path / "watched.toml", scenario(seed=1))
+    words = ("run", file.name, "--watch", "--no-report")
+    process = start(*words, cwd=tmp_path, stdout=subprocess.DEVNULL)
     stuck = threading.Timer(60, process.kill)
     stuck.start()
 

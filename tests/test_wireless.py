@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import talkspurt
+from conftest import shipped
 from talkspurt import Result
 from talkspurt.results.result import Study
-
-SCENARIO = Path(__file__).parent.parent / "scenarios" / "wireless-cell.toml"
 
 
 @pytest.fixture(scope="module")
 def cafe() -> Study:
-    return talkspurt.run(SCENARIO, study=True)
+    return shipped("wireless-cell")
 
 
 def runs(cafe: Study, queue: str, others: int) -> list[Result]:

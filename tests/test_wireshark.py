@@ -6,31 +6,25 @@ every packet takes the same time, so that what Wireshark reckons there is what t
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import talkspurt
+from command import CHECKS, dissected, needs_tshark, output
+from conftest import row_of
 from talkspurt.runs import exporting
 from texts import BULK, NEWRENO, SPEECH, UDP, cbr, flow_text, link_text, scenario_text
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
-CHECKS = [word for layer in ("ip", "udp", "tcp") for word in ("-o", f"{layer}.check_checksum:TRUE")]
-
-if shutil.which("tshark") is None and not os.environ.get("TALKSPURT_REQUIRE_TSHARK"):
-    pytest.skip("tshark is not installed", allow_module_level=True)
+pytestmark = needs_tshark
 
 
 def tshark(capture: Path, *words: str) -> str:
     """What tshark prints of a capture."""
-    command = ["tshark", "-r", str(capture), *CHECKS, "-d", "udp.port==49152,rtp", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return output("tshark", "-r", capture, *CHECKS, "-d", "udp.port==49152,rtp", *words)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[talkspurt.Result, Pat
 
 def test_wireshark_reckons_the_same_jitter_and_loss(run: tuple[talkspurt.Result, Path]) -> None:
     result, capture = run
-    call = result.flows.row(by_predicate=pl.col("name") == "call", named=True)
+    call = row_of(result, "call")
     rows = tshark(capture, "-q", "-z", "rtp,streams").splitlines()
     stream = next(row for row in rows if "g711U" in row).split()
     codec = stream.index("g711U")
@@ -105,16 +99,8 @@ def test_of_many_flows_nothing_is_taken_for_another_protocol_nor_out_of_order(
     result.save(tmp_path / "run", report=False)
     capture = exporting.export(tmp_path / "run", "pcapng", None) / "line.pcapng"
     read = [*CHECKS, "-o", "sctp.checksum:TRUE", "-o", "dccp.check_checksum:TRUE"]
-    fields = [
-        word
-        for field in ("frame.protocols", "frame.time_epoch", "_ws.malformed")
-        for word in ("-e", field)
-    ]
-    told = subprocess.run(
-        ["tshark", "-n", "-r", str(capture), *read, "-T", "fields", *fields],
-        check=True, capture_output=True, text=True,
-    ).stdout  # fmt: skip
-    rows = [line.split("\t") for line in told.splitlines()]
+    names = ("frame.protocols", "frame.time_epoch", "_ws.malformed")
+    rows = dissected(capture, *names, options=read)
     assert len(rows) > 30_000
     # SCTP bundles messages.
     assert {re.sub("(:data)+$", ":data", row[0]) for row in rows} - READ == set()

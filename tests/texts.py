@@ -11,9 +11,29 @@ SPEECH = '{ kind = "speech", codec = "pcmu" }'
 BULK = '{ kind = "bulk" }'
 
 
-def cbr(rate, packet):
+def inline(kind, **more):
+    """A table of this kind, for a transport, a source, a queue or a buffer."""
+    return f"{{ {_lines(kind=kind, **more).strip().replace(chr(10), ', ')} }}"
+
+
+def cbr(rate, packet, **more):
     """The source of so many bits a second in packets of so many bytes."""
-    return f'{{ kind = "cbr", rate = "{rate}", packet = "{packet}" }}'
+    return inline("cbr", rate=rate, packet=packet, **more)
+
+
+def speech(codec="pcmu", **more):
+    """The source of a call with this codec."""
+    return inline("speech", codec=codec, **more)
+
+
+def tcp(controller, **more):
+    """TCP under this controller."""
+    return inline("tcp", controller=controller, **more)
+
+
+def dccp(ccid, **more):
+    """DCCP with this CCID."""
+    return inline("dccp", ccid=ccid, **more)
 
 
 def scenario_text(title, duration, *tables, **more):
@@ -36,6 +56,12 @@ def flow_text(name, ends, transport=UDP, source=SPEECH, **more):
 def axis_text(path, values, **more):
     """An axis of a study."""
     return "[[axes]]\n" + _lines(**more, path=path, values=values)
+
+
+def put(file, text):
+    """The file, with this text in it."""
+    file.write_text(text, encoding="utf-8")
+    return file
 
 
 def _ends(ends):

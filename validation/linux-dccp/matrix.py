@@ -7,7 +7,8 @@ line, and the expected end. `judge` compares this with the counts of both sides.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import harness
 import headers
@@ -71,34 +72,35 @@ def both(ccid: int) -> dict:
     return {"ours_sends": ccid, "kernel_sends": ccid}
 
 
+OPENS = {"client": "ours", "server": "theirs"}
+"""Who opens, by our role."""
+OTHER = {"ours": "theirs", "theirs": "ours"}
+SERVER = {"opens": "theirs", "closes": "theirs"}
+MIXED = {"ours_sends": 3, "kernel_sends": 2}
+UNHEARD = {"closes": "nobody", "shown": True}
 BAD = {"packets": 400, "interval_ms": 8, "delay_ms": 20, "loss": 0.01, "held": 0.02}
+BULK = {"packets": 1000, "interval_ms": 0, "bytes": 1200, "delay_ms": 10, "loss": 0.01}
+LATE = {"packets": 400, "interval_ms": 4, "delay_ms": 5, "held": 0.01, "hold_ms": 150, "late": True}
 
-ROLES = (("client", "ours"), ("server", "theirs"))
+
+def each(what: str, title: str, roles: tuple[str, ...] = tuple(OPENS), **more: Any) -> list[Case]:
+    """The same in each of our roles and with each CCID."""
+    ours = [(role, OPENS[role], ccid) for role in roles for ccid in (2, 3)]
+    return [
+        Case(
+            f"{role}-ccid{ccid}{what}",
+            f"We are the {role}, CCID {ccid}{title}",
+            **{"opens": opens, "closes": opens, **both(ccid), **more},
+        )
+        for role, opens, ccid in ours
+    ]
+
 
 CASES = [
+    *each("", "; the client closes", shown=True),
     *(
-        Case(
-            f"{role}-ccid{ccid}",
-            f"We are the {role}, CCID {ccid}; the client closes",
-            opens=opens,
-            closes=opens,
-            shown=True,
-            **both(ccid),
-        )
-        for role, opens in ROLES
-        for ccid in (2, 3)
-    ),
-    *(
-        Case(
-            f"{role}-ccid{ccid}-server-closes",
-            f"We are the {role}, CCID {ccid}; the server closes, by CloseReq",
-            opens=opens,
-            closes=closes,
-            shown=ccid == 2,
-            **both(ccid),
-        )
-        for role, opens, closes in (("client", "ours", "theirs"), ("server", "theirs", "ours"))
-        for ccid in (2, 3)
+        replace(case, closes=OTHER[case.opens], shown=case.ours_sends == 2)
+        for case in each("-server-closes", "; the server closes, by CloseReq")
     ),
     Case(
         "client-server-timewait",
@@ -118,51 +120,20 @@ CASES = [
     Case(
         "client-mixed",
         "We are the client and send with CCID 3; the kernel sends with CCID 2",
-        ours_sends=3,
-        kernel_sends=2,
+        **MIXED,
     ),
     Case(
         "server-mixed",
         "We are the server and send with CCID 3; the kernel sends with CCID 2",
-        opens="theirs",
-        closes="theirs",
-        ours_sends=3,
-        kernel_sends=2,
+        **SERVER,
+        **MIXED,
     ),
-    *(
-        Case(
-            f"{role}-ccid{ccid}-bad-network",
-            f"We are the {role}, CCID {ccid}, with losses and reordering",
-            opens=opens,
-            closes=opens,
-            **both(ccid),
-            **BAD,
-        )
-        for role, opens in ROLES
-        for ccid in (2, 3)
-    ),
-    *(
-        Case(
-            f"client-ccid{ccid}-bulk",
-            f"We are the client, CCID {ccid}, both sides send as fast as they may, with losses",
-            packets=1000,
-            interval_ms=0,
-            bytes=1200,
-            delay_ms=10,
-            loss=0.01,
-            **both(ccid),
-        )
-        for ccid in (2, 3)
-    ),
+    *each("-bad-network", ", with losses and reordering", **BAD),
+    *each("-bulk", ", both sides send as fast as they may, with losses", ("client",), **BULK),
     Case(
         "client-ccid2-late",
         "We are the client, CCID 2; packets come so late that they are out of the window",
-        packets=400,
-        interval_ms=4,
-        delay_ms=5,
-        held=0.01,
-        hold_ms=150,
-        late=True,
+        **LATE,
     ),
     Case(
         "client-linux-profile",
@@ -170,53 +141,37 @@ CASES = [
         knobs={"profile": "linux"},
         **both(3),
     ),
-    Case(
-        "client-ipv6",
-        "We are the client, over IPv6, CCID 2",
-        version=6,
-    ),
-    Case(
-        "server-ipv6",
-        "We are the server, over IPv6, CCID 3",
-        opens="theirs",
-        closes="theirs",
-        version=6,
-        **both(3),
-    ),
+    Case("client-ipv6", "We are the client, over IPv6, CCID 2", version=6),
+    Case("server-ipv6", "We are the server, over IPv6, CCID 3", version=6, **SERVER, **both(3)),
     Case(
         "ccid-disagreement",
         "We ask for CCID 2 and accept no other; the kernel accepts CCID 3 only",
-        closes="nobody",
-        kernel_sends=2,
         words="-S 3 -R 3",
         reset=("theirs", 5),
-        shown=True,
+        **UNHEARD,
     ),
     Case(
         "service-disagreement",
         "We ask for service 42; the kernel serves 43",
-        closes="nobody",
         words="-v 43",
         reset=("theirs", 8),
-        shown=True,
+        **UNHEARD,
     ),
     Case(
         "service-disagreement-here",
         "The kernel asks for service 43; we serve 42",
         opens="theirs",
-        closes="nobody",
         words="-v 43",
         reset=("ours", 8),
-        shown=True,
+        **UNHEARD,
     ),
+    # Linux sends No Connection (3); RFC 4340 §8.1.3 suggests Connection Refused (7).
     Case(
         "refused",
         "Nobody listens at the kernel's port",
-        closes="nobody",
         listens=False,
-        # Linux sends No Connection (3); RFC 4340 §8.1.3 suggests Connection Refused (7).
         reset=("theirs", 3),
-        shown=True,
+        **UNHEARD,
     ),
 ]
 

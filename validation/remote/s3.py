@@ -96,7 +96,7 @@ def killed_and_resumed(folder: Path) -> list[str]:
         assert not [name for name in listed(env) if "unfinished" in name or "probe" in name]
         code = (
             "import sys, shutil; from talkspurt._storage import remote; "
-            "shutil.copytree(remote.local(sys.argv[1]), 'copy')"
+            "shutil.copytree(remote.of(sys.argv[1]).downloaded(), 'copy')"
         )
         subprocess.run([sys.executable, "-c", code, URL], cwd=folder, env=env, check=True)
         assert tables(folder / "copy") == tables(folder / "whole")

@@ -45,16 +45,16 @@ pub(crate) fn page() -> String {
         &mut page,
         "Frames that wait in the send queue",
         "`send_queue.packets`",
-        &rows!(|profile: Profile| profile, p; "`packets`": transport::waiting_packets(p),),
+        rows!(|profile: Profile| profile, p; "`packets`": transport::waiting_packets(p),),
     );
-    section(&mut page, "DCCP", "`kind = \"dccp\"` itself", &connection());
-    section(&mut page, "CCID 2", "`transport.window` of `kind = \"dccp\"`", &window());
+    section(&mut page, "DCCP", "`kind = \"dccp\"` itself", connection());
+    section(&mut page, "CCID 2", "`transport.window` of `kind = \"dccp\"`", window());
     for (title, kind, place) in [
         ("CCID 3", Kind::Ccid3, "`transport.rate` of `kind = \"dccp\"`"),
         ("CCID 4", Kind::Ccid4, "`transport.rate` of `kind = \"dccp\"`"),
         ("TFRC", Kind::Tfrc, "`transport.rate` of `kind = \"tfrc\"`"),
     ] {
-        section(&mut page, title, place, &rates(kind));
+        section(&mut page, title, place, rates(kind));
     }
     page.truncate(page.trim_end().len());
     page.push('\n');
@@ -67,7 +67,7 @@ struct Row {
     values: [String; 3],
 }
 
-fn section(page: &mut String, title: &str, place: &str, rows: &[Row]) {
+fn section(page: &mut String, title: &str, place: &str, rows: Vec<Row>) {
     let _ = write!(page, "## {title}\n\nParameters of {place}.\n\n");
     page.push_str("| parameter | `rfc` | `ns2` | `linux` |\n| --- | --- | --- | --- |\n");
     for Row { name, values: [rfc, ns2, linux] } in rows {

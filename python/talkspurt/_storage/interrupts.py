@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: raised once, deferred while output would be left incomplete.
 
-`cli.entry` raises them; this module provides the protected block, whose loops ask `came`, and the
-list of outputs completed before the stop.
+`_commands.entry` raises them; this module provides the protected block, whose loops ask `came`, and
+the list of outputs completed before the stop.
 """
 
 from __future__ import annotations
