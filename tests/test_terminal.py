@@ -154,7 +154,6 @@ def many_axes():
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_study_of_many_axes_is_readable(many_axes, width, monkeypatch):
     monkeypatch.setattr(tables, "_warn", lambda *_: None)
-    monkeypatch.setattr(tables.comparing, "_within", lambda *_: [])
     text = printed(tables.print_study, many_axes, width)
     whole(text, "3.50", "±0.62")
     assert "MOS" in text
