@@ -64,6 +64,12 @@ def ends(row: Mapping[str, Any]) -> Ends | None:
     return Ends(max(low, least), min(high, most), low < least, high > most)
 
 
+def level(row: Mapping[str, Any]) -> float:
+    """Where a row's mean is drawn: outside the range of its model, at its bound."""
+    bound = row.get("bound")
+    return float(row["mean"] if bound is None else bound)
+
+
 def some_of_all(row: Mapping[str, Any]) -> str:
     """The number of replications with a value, as in "2 of 3"; empty if all have one."""
     count, replications = row["count"], row["replications"]

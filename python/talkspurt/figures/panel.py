@@ -46,6 +46,7 @@ LETTER, SLOPING = 5.5, 16.0
 CUT_OFF = (
     "An arrowhead: the interval exceeds the possible values; more replications would shorten it."
 )
+OUTSIDE = "An open triangle: outside the range of the E-model; the value lies below."
 MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
 NO_BAR = "No bar: every replication gave this value, so that there is no interval."
 
@@ -221,6 +222,8 @@ def said(
     found = [end for row in rows if (end := intervals.ends(row))]
     if any(end.cut_low or end.cut_high for end in found):
         yield CUT_OFF
+    if any(row.get("bound") is not None for row in rows):
+        yield OUTSIDE
     if still and any(map(intervals.still, rows)):
         yield still
     if members and any(map(intervals.spread, rows)):
@@ -232,7 +235,7 @@ def extent(rows: Iterable[Mapping[str, Any]]) -> list[float]:
     seen: list[float] = []
     for row in rows:
         end = intervals.ends(row)
-        seen += (end.low, end.high) if end else (row["mean"],)
+        seen += (end.low, end.high) if end else (intervals.level(row),)
         seen += intervals.spread(row) or ()
     return seen
 
@@ -282,7 +285,7 @@ def join(
 ) -> None:
     """A line through the means, with a gap where there is none, and the band of the intervals."""
     found = [intervals.ends(row) for row in rows]
-    means = [math.nan if row["mean"] is None else row["mean"] for row in rows]
+    means = [math.nan if row["mean"] is None else intervals.level(row) for row in rows]
     low = [size * (end.low if end else mean) for end, mean in zip(found, means, strict=True)]
     high = [size * (end.high if end else mean) for end, mean in zip(found, means, strict=True)]
     if bands:
@@ -292,8 +295,11 @@ def join(
 
 
 def point(ax: Axes, x: float, row: Row, style: Style, look: int, size: float, beside: Any) -> None:
-    """A mean with its interval; a clipped end is an arrowhead, others are caps."""
-    y = row["mean"] * size
+    """A mean with its interval; a clipped end is an arrowhead, others are caps.
+
+    A value outside the range of its model is an open triangle at its bound.
+    """
+    y = intervals.level(row) * size
     both: dict[str, Any] = {"color": style.colour, "transform": beside}
     if members := intervals.spread(row):
         low, high = members
@@ -301,7 +307,10 @@ def point(ax: Axes, x: float, row: Row, style: Style, look: int, size: float, be
         ax.plot([x, x], [low * size, high * size], lw=5, **pale, **both)
     if end := intervals.ends(row):
         whisker(ax, x, end, size, both)
-    both |= {"marker": style.marker, "fillstyle": FILLS[look], "markerfacecoloralt": "none"}
+    marker, fill = style.marker, FILLS[look]
+    if row.get("bound") is not None:
+        marker, fill = "v", "none"
+    both |= {"marker": marker, "fillstyle": fill, "markerfacecoloralt": "none"}
     ax.plot(x, y, ms=5.5, ls="none", zorder=3, **both)
     if words := intervals.some_of_all(row):
         ax.annotate(words, (x, y), xytext=(5, 3), textcoords="offset points", fontsize=7)
