@@ -1,20 +1,28 @@
-"""Polars, imported when it is first used: many commands do without, and it takes long."""
+"""Polars and numpy, imported when they are first used.
+
+Many commands do without, and both take long. Both also start threads, which must not be before a
+process gives its privileges up.
+"""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["pl"]
+__all__ = ["np", "pl"]
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
 else:
 
-    class Polars:
-        """Stands for the module."""
+    class Module:
+        """Stands for a module."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(importlib.import_module("polars"), name)
+            return getattr(importlib.import_module(self._name), name)
 
-    pl = Polars()
+    np, pl = Module("numpy"), Module("polars")

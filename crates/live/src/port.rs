@@ -195,7 +195,11 @@ impl Port for UdpPort {
 pub fn wrap(ends: &Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
     packet.clear();
     packet.resize(if ends.src.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
-    udp::emit(ends, |out| Ok(out.extend_from_slice(payload)), packet)
+    let write = |out: &mut Vec<u8>| {
+        out.extend_from_slice(payload);
+        Ok(())
+    };
+    udp::emit(ends, write, packet)
         .expect("a datagram that came fits a datagram");
     write_header(ends.src, ends.dst, udp::PROTOCOL, class, packet);
 }

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from talkspurt._lazy import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 REMEDY = "pip install 'talkspurt[av]'"
 RATE = 8000

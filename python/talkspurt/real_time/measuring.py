@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-import polars as pl
-
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt._storage import interrupts
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import visible

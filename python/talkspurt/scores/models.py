@@ -14,16 +14,14 @@ import sys
 from collections.abc import Callable, Iterator
 from math import gcd
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from talkspurt._lazy import np
 from talkspurt.errors import MissingExtraError
 from talkspurt.scores.kinds import WIDEBAND_HZ
 
-Samples = npt.NDArray[np.int16]
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 PACKAGES = {
     "pesq": "pesq",
@@ -52,7 +50,7 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def score(model: str, sent: Samples, received: Samples, rate: int) -> float:
+def score(model: str, sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> float:
     """A model's score of aligned signals.
 
     Raises:
@@ -66,7 +64,7 @@ def score(model: str, sent: Samples, received: Samples, rate: int) -> float:
     return found
 
 
-def _pesq(sent: Samples, received: Samples, rate: int) -> float:
+def _pesq(sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> float:
     from pesq import PesqError, pesq
 
     band, wanted = ("nb", 8_000) if rate < WIDEBAND_HZ else ("wb", WIDEBAND_HZ)
@@ -78,7 +76,7 @@ def _pesq(sent: Samples, received: Samples, rate: int) -> float:
         raise ValueError(words.strip().rstrip(".") or "it failed") from error
 
 
-def _visqol(sent: Samples, received: Samples, rate: int) -> float:
+def _visqol(sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> float:
     reference, degraded = (_at(side, rate, WIDEBAND_HZ) for side in (sent, received))
     return float(_visqol_api().measure_from_arrays(reference, degraded, WIDEBAND_HZ).moslqo)
 
@@ -93,7 +91,7 @@ def _visqol_api() -> Any:
     return api
 
 
-def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
+def _plcmos(sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> float:
     features, session, listeners = _plcmos_session()
     spectra = features(_at(received, rate, WIDEBAND_HZ)).astype(np.float32)
     spectra = spectra[np.newaxis, np.newaxis]
@@ -104,7 +102,7 @@ def _plcmos(sent: Samples, received: Samples, rate: int) -> float:
 
 
 @functools.cache
-def _plcmos_session() -> tuple[Callable[[Floats], Floats], Any, Any]:
+def _plcmos_session() -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], Any, Any]:
     import onnxruntime
     import speechmos
     from speechmos.plcmos import PLCMOS
@@ -121,22 +119,24 @@ def _plcmos_session() -> tuple[Callable[[Floats], Floats], Any, Any]:
     return PLCMOS.__new__(PLCMOS).stft_transform, session, listeners
 
 
-_MODELS: dict[str, Callable[[Samples, Samples, int], float]] = {
+_MODELS: dict[str, Callable[[NDArray[np.int16], NDArray[np.int16], int], float]] = {
     "pesq": _pesq,
     "visqol": _visqol,
     "plcmos": _plcmos,
 }
 
 
-def _at(samples: Samples, rate: int, wanted: int) -> Floats:
-    """Samples at another rate, from −1 to 1."""
+def _at(samples: NDArray[np.int16], rate: int, wanted: int) -> NDArray[np.float64]:
+    """NDArray[np.int16] at another rate, from −1 to 1."""
     from scipy.signal import resample_poly
 
     plain = samples.astype(np.float64) / 32768
     if rate == wanted:
         return plain
     common = gcd(rate, wanted)
-    found: Floats = np.clip(resample_poly(plain, wanted // common, rate // common), -1, 1)
+    found: NDArray[np.float64] = np.clip(
+        resample_poly(plain, wanted // common, rate // common), -1, 1
+    )
     return found
 
 
