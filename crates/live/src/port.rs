@@ -199,8 +199,7 @@ pub fn wrap(ends: &Ends, class: u8, payload: &[u8], packet: &mut Vec<u8>) {
         out.extend_from_slice(payload);
         Ok(())
     };
-    udp::emit(ends, write, packet)
-        .expect("a datagram that came fits a datagram");
+    udp::emit(ends, write, packet).expect("a datagram that came fits a datagram");
     write_header(ends.src, ends.dst, udp::PROTOCOL, class, packet);
 }
 

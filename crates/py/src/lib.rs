@@ -37,15 +37,6 @@ pyo3::create_exception!(
 #[pymodule]
 mod _core {
     use super::{RunError, av, plan};
-    #[cfg(target_os = "linux")]
-    #[pymodule_export]
-    use super::{
-        call::{CallDevices, CallSockets, CallVoice, CallWatch, call_codecs},
-        emulation::{Emulation, flow_end, nodes, way},
-        measure::{Server, Session, Watched},
-        measure::{answer_call, check_flows, check_transport, rate_bps, serve},
-        options::{check_address, check_length},
-    };
     #[pymodule_export]
     use super::{
         answer::{answer, answer_metrics},
@@ -55,6 +46,15 @@ mod _core {
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,
         version,
+    };
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::{
+        call::{CallDevices, CallSockets, CallVoice, CallWatch, call_codecs},
+        emulation::{Emulation, flow_end, nodes, way},
+        measure::{Server, Session, Watched},
+        measure::{answer_call, check_flows, check_transport, rate_bps, serve},
+        options::{check_address, check_length},
     };
     use pyo3::prelude::*;
 

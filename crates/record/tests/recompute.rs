@@ -357,6 +357,9 @@ fn heard(row: &mut FlowSummary, frames: &[&Story]) {
     let bad = count('l') + count('m');
     row.loss_ratio = (!judged.is_empty()).then(|| bad as f64 / judged.len() as f64);
     (row.concealed_ratio, row.paused_s) = (row.loss_ratio, Some(0.0));
+    let share = |letter| (!judged.is_empty()).then(|| count(letter) as f64 / judged.len() as f64);
+    (row.unheard_lost_ratio, row.unheard_late_ratio) = (share('m'), share('l'));
+    row.unheard_paused_ratio = row.loss_ratio.map(|_| 0.0);
     let runs: Vec<&str> = fates.split('.').filter(|run| !run.is_empty()).collect();
     row.burst_ratio = (!runs.is_empty()).then(|| {
         let mean = runs.iter().map(|run| run.len()).sum::<usize>() as f64 / runs.len() as f64;

@@ -123,6 +123,10 @@ fn pauses_of_playout_count_as_concealment() {
     assert!(near(call.loss_ratio, Some(6.0 / 9.0), 1e-12));
     // One and a half frames more are concealed, of as many more.
     assert!(near(call.concealed_ratio, Some(7.5 / 10.5), 1e-12));
+    let parts = [call.unheard_lost_ratio, call.unheard_late_ratio, call.unheard_paused_ratio];
+    let parts: f64 = parts.into_iter().flatten().sum();
+    assert!(near(Some(parts), call.concealed_ratio, 1e-12));
+    assert!(near(call.unheard_paused_ratio, Some(1.5 / 10.5), 1e-12));
     // A fourth run: mean 7.5 / 4, times 1 − 7.5 / 10.5.
     assert!(near(call.burst_ratio, Some(7.5 / 4.0 * 3.0 / 10.5), 1e-12));
     assert_eq!(record(call_and_bulk(), &call_script()).flows[0].paused_s, Some(0.0));
@@ -323,9 +327,10 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_mean_s mouth_to_ear_max_s \
          handshake_wait_s jitter_s \
          held_back_packets head_of_line_mean_s head_of_line_max_s \
-         late_packets recovered_packets missing_packets loss_ratio paused_s concealed_ratio burst_ratio longest_gap_s video_frames \
-         video_frames_complete video_frames_late frame_delay_p50_s frame_delay_p95_s \
-         frame_delay_max_s r_factor mos \
+         late_packets recovered_packets missing_packets loss_ratio paused_s concealed_ratio \
+         unheard_lost_ratio unheard_late_ratio unheard_paused_ratio burst_ratio longest_gap_s video_frames \
+         video_frames_complete video_in_time_ratio video_frames_late frame_delay_p50_s frame_delay_p95_s \
+         frame_delay_max_s r_factor mos r_bound mos_bound \
          mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note stand_in"
     );
     assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
