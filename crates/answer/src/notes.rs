@@ -15,7 +15,7 @@ type Names<'a> = IndexSet<&'a str>;
 pub(crate) fn notes(flows: &Flows) -> Vec<String> {
     let mut unscored: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
-    let (mut outside, mut limit) = (Names::new(), None);
+    let (mut outside, mut limits) = (Names::new(), Vec::new());
     let mut heard: IndexMap<&str, Names<'_>> = IndexMap::new();
     for row in 0..flows.name.len() {
         let unit = flows.unit(row);
@@ -35,9 +35,9 @@ pub(crate) fn notes(flows: &Flows) -> Vec<String> {
                 told.insert(values);
             }
         }
-        if let Some(first) = Flows::text(&flows.quality_limits, row) {
+        if let Some(its) = Flows::text(&flows.quality_limits, row) {
             outside.insert(unit);
-            limit = limit.or(Some(first));
+            limits.push(its);
         }
         for part in clauses(&flows.stand_in) {
             heard.entry(part).or_default().insert(unit);
@@ -59,11 +59,9 @@ pub(crate) fn notes(flows: &Flows) -> Vec<String> {
             named(names)
         ))
     });
-    let outside = limit.map(|limit| {
-        format!(
-            "The score of {} is outside the range of the E-model (one with {limit}).",
-            named(outside)
-        )
+    let outside = limits.first().map(|limit| {
+        let of = if limits.len() > 1 { "in one of them, " } else { "" };
+        format!("The score of {} is outside the range of the E-model: {of}{limit}.", named(outside))
     });
     outside.into_iter().chain(unscored).chain(declared).chain(heard).collect()
 }

@@ -172,7 +172,7 @@ summary! {
             "mean mouth-to-ear delay",
             "mean of (playout of a frame's first sample − its capture)",
         ).source("ITU-T G.114 §1").lower_is_better()
-            .titled("mean mouth-to-ear delay", "", "mean mouth-to-ear delay")
+            .titled("mouth-to-ear mean", "mean mouth-to-ear delay", "mouth-to-ear mean")
             .shown(&[
                 View::Calls.at(1).rank(1), View::StudyCalls.at(0).rank(2), View::ReportCalls.at(1),
                 View::ReportStudyCalls.at(1), View::ReportStudy.at(2), View::Summary.at(7),

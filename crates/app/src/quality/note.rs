@@ -53,7 +53,7 @@ impl Note {
         if p.burst_r > max_burst(p.ppl) {
             let burst = p.burst_r;
             self.add(if p.ppl >= SOME_LOSS {
-                format!("burst ratio {burst:.1} above 2 is only valid below 2 % of loss (G.107)")
+                format!("burst ratio {burst:.1} at {:.1} % of loss is beyond G.107's 2", p.ppl)
             } else {
                 format!("burst ratio {burst:.1} is beyond G.107's 8")
             });
