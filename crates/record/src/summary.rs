@@ -159,15 +159,14 @@ summary! {
         delay_max_s: Option<f64> = MILLISECONDS.known_to_receiver()
             .described("delay, maximum", "maximum of arrival − departure").source("RFC 7679")
             .lower_is_better().shown(&[View::ReportFlows.at(5)]);
-        /// Median time from a sound's capture to its playout at the far end. It includes packetisation, send
-        /// queue, handshake, network, jitter buffer and, where used, the 3.75 ms delay of concealment by G.711
-        /// Appendix I.
+        /// Median time from a sound's capture to its playout at the far end.
         mouth_to_ear_p50_s: Option<f64> = MILLISECONDS.described(
             "mouth-to-ear delay, median",
             "median of (playout of a frame's first sample − its capture)",
         ).source("ITU-T G.114 §1").lower_is_better();
-        /// Mean time from a sound's capture to its playout, the delay that speakers notice and that of the opinion
-        /// score. Unlike medians, means of the parts of the delay add up.
+        /// The delay that speakers notice, and that of the opinion score, from a sound's capture to its playout at
+        /// the far end. It includes packetisation, send queue, handshake, network, jitter buffer and, where used, the
+        /// 3.75 ms delay of concealment by G.711 Appendix I.
         mouth_to_ear_mean_s: Option<f64> = MILLISECONDS.described(
             "mean mouth-to-ear delay",
             "mean of (playout of a frame's first sample − its capture)",

@@ -22,7 +22,7 @@ FAR = 50
 FIXED = {
     "mos": (1.0, 4.5),
     "concealed_ratio": (0.0, 0.2),
-    "mouth_to_ear_p50_s": (0.0, 0.5),
+    "mouth_to_ear_mean_s": (0.0, 0.5),
     "delay_p95_s": (0.0, 0.5),
 }
 """Colour scales that are the same in every study: the range of the scale or of the E-model."""
