@@ -159,7 +159,7 @@ def test_a_gauge_of_a_direction_is_of_its_own_end(controlled):
 
 SHOWN = {
     "unheard": ["concealed_ratio"],
-    "Mouth-to-ear delay": ["mouth_to_ear_p50_s"],
+    "Mouth-to-ear mean": ["mouth_to_ear_mean_s"],
     "R": ["r_factor"],
     "users' satisfaction": ["r_factor"],
     "lost": ["lost_packets", "network_loss"],

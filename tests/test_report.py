@@ -89,7 +89,7 @@ def test_a_score_outside_the_range_of_the_model_is_grey_with_the_reason(folder):
     assert row["mouth_to_ear_p50_s"] > 0.5
     html = unescape(single.html(far))
     line = next(part for part in html.split("<tr>") if 'class="over">udp<' in part)
-    assert f'<b class="mos outside">{row["mos"]:.2f}</b>' in line
+    assert f'<b class="mos outside"><{row["mos_bound"]:.2f}</b>' in line
     assert re.search(r"outside the E-model’s range: \d+ ms of delay are beyond G.107's 500", line)
     near = talkspurt.run(folder / "small.toml", set={"links.sky.rate": "10Mbit/s"})
     line = next(p for p in single.html(near).split("<tr>") if 'class="over">udp<' in p)

@@ -147,7 +147,7 @@ def test_the_json_document_is_plain_and_complete(result):
     asked = (
         "transport generated_packets sent_packets received_packets lost_packets in_flight_packets "
         "goodput_bps delay_mean_s delay_p50_s delay_p95_s delay_max_s mouth_to_ear_p50_s jitter_s "
-        "late_packets r_factor mos"
+        "late_packets r_factor mos mouth_to_ear_mean_s"
     )
     for flow in document["flows"].values():
         assert set(asked.split()) <= set(flow)
@@ -183,7 +183,7 @@ def test_appendix_i_holds_speech_back(folder):
 
     # G.711 Appendix I §I.2.1: a delay of 30 samples, for the overlap-add at a loss.
     assert ear("g711-appendix-i") - ear("silence") == pytest.approx(30 / 8000)
-    assert "3.75 ms" in column("mouth_to_ear_p50_s").meaning
+    assert "3.75 ms" in column("mouth_to_ear_mean_s").meaning
 
 
 def test_progress_grows_to_the_end(folder):

@@ -118,7 +118,7 @@ def test_a_bar_a_table_and_a_fault_are_harmless(capsys):
 def columns():
     """What a table of flows needs beside names and MOS."""
     numbers = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s", "sent_packets",
-               "lost_packets", "late_packets", "mouth_to_ear_p50_s", "concealed_ratio", "r_factor",
+               "lost_packets", "late_packets", "mouth_to_ear_mean_s", "concealed_ratio", "r_factor",
                "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")  # fmt: skip
     return {**{name: [1] for name in numbers}, "video_frames": [None]}
 

@@ -163,7 +163,7 @@ summary! {
         mouth_to_ear_p50_s: Option<f64> = MILLISECONDS.described(
             "mouth-to-ear delay, median",
             "median of (playout of a frame's first sample − its capture)",
-        ).source("ITU-T G.114 §1").lower_is_better();
+        ).source("ITU-T G.114 §1").lower_is_better().shown(&[View::Summary.at(12)]);
         /// The delay that speakers notice, and that of the opinion score, from a sound's capture to its playout at
         /// the far end. It includes packetisation, send queue, handshake, network, jitter buffer and, where used, the
         /// 3.75 ms delay of concealment by G.711 Appendix I.
