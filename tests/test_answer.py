@@ -6,7 +6,6 @@ import statistics
 
 import pytest
 from scipy.stats import t
-from talkspurt.results.study import Study
 
 import command
 import talkspurt
@@ -14,6 +13,7 @@ from conftest import made
 from talkspurt._terminal import tables
 from talkspurt.report import answer as page
 from talkspurt.results.axis import Axis
+from talkspurt.results.result import Study
 from texts import BULK, NEWRENO, UDP, flow_text, link_text, scenario_text
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
+from talkspurt import intervals
 from talkspurt.figures import time
 from talkspurt.report import answer, calls, page, recordings, single
 from talkspurt.report import study as study_report
@@ -157,8 +158,8 @@ def test_a_study_plays_every_setting_and_says_which_run(study):
                 audio = run.audio(name)
                 assert (audio.rate, audio.received_pcm) in found
                 of_all = {"axis.delay": run.settings["delay"], "flow": name}
-                mean = means.filter(**of_all)["mean"][0]
-                words = f"run 1 of 3, seed {run.seed}; mean MOS of all {mean:.2f}"
+                mean = intervals.text(means.filter(**of_all).row(0, named=True))
+                words = f"run 1 of 3, seed {run.seed}; mean MOS of all {mean}"
                 card = next(
                     one
                     for one in signals(html)

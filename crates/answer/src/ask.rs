@@ -6,7 +6,6 @@
 //! nothing else is.
 
 use indexmap::IndexMap;
-use talkspurt_proto::metric::Better;
 
 use crate::conditions::comparable;
 use crate::judge::{Cell, Choice, Question, Verdict};
@@ -166,14 +165,6 @@ fn question(
         (instrument.measures.iter().map(|it| it.name).collect(), Verdict::Same);
     let known = options.len() > 1;
     known.then_some(Question { axis, flow, settings, measures, options, verdict, instrument })
-}
-
-/// 1 if more is better, −1 if less is.
-pub(crate) const fn sign(better: Better) -> f64 {
-    match better {
-        Better::Lower => -1.0,
-        Better::Higher | Better::Neither => 1.0,
-    }
 }
 
 impl Axis {

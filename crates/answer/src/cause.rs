@@ -1,11 +1,11 @@
 //! Why an option is worse than the best, from what both measured:
 //!
 //! 1. The E-model divides the MOS lost by each call into shares of delay, loss and codec, which add up
-//!    (`mos_lost_to_…`). A share counts that makes up [`MAIN`] of the difference or more. Where calls are judged by
-//!    delay and unheard speech, the measures in which one is worse count.
+//!    (`mos_lost_to_…`). A share counts that makes up [`MAIN`] of the difference or more. Where calls are
+//!    judged by delay and unheard speech, the measures in which one is worse count.
 //! 2. Each frame that was not heard has a cause, decided from its times, the delay of the network and the
-//!    congestion window; pauses of adaptive playout are a cause of their own. Causes that make up [`PART`] of the
-//!    additional unheard speech are named.
+//!    congestion window; pauses of adaptive playout are a cause of their own. Causes that make up [`PART`] of
+//!    the additional unheard speech are named.
 //! 3. Delay is the handshake's or the network's if that accounts for half of the additional mouth-to-ear delay.
 //!
 //! If the measures do not decide, the measured difference is stated, or no cause.
@@ -61,14 +61,14 @@ enum Cause {
     /// A transport that does not retransmit delivered it too late, and no later after its hand-over than the
     /// slowest packet of the flow took through the network.
     NetworkDelay,
-    /// The send queue discarded it; or it would have been in time without its wait there; or it took longer than
-    /// the slowest packet, and at its hand-over the congestion window had no room for a segment.
+    /// The send queue discarded it; or it would have been in time without its wait there; or it took longer
+    /// than the slowest packet, and at its hand-over the congestion window had no room for a segment.
     Rate,
     /// A transport that delivers in order delivered it late, at the same instant as more data than one segment
     /// holds: segments that had arrived before were waiting for an earlier one.
     HeadOfLine,
-    /// A transport that retransmits delivered it in a single segment, later than the slowest packet and three or
-    /// more least one-way delays after its hand-over, while the congestion window had room.
+    /// A transport that retransmits delivered it in a single segment, later than the slowest packet and three
+    /// or more least one-way delays after its hand-over, while the congestion window had room.
     Retransmission,
     /// Adaptive playout stood still.
     Pauses,

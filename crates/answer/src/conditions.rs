@@ -24,9 +24,9 @@ type Number = usize;
 /// Where a flow crosses a link: side, path and hop.
 type Place = (String, usize, usize);
 
-/// Whether two calls of a run, or groups of calls, differ only in their own settings: they carry the same speech
-/// in the same directions, at the same times, over the same route or over equal networks with equal competing
-/// traffic; and they do differ in some setting.
+/// Whether two calls of a run, or groups of calls, differ only in their own settings: they carry the same
+/// speech in the same directions, at the same times, over the same route or over equal networks with equal
+/// competing traffic; and they do differ in some setting.
 pub(crate) fn comparable(
     runs: &dyn Runs,
     run: usize,

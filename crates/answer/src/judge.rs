@@ -4,8 +4,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::Instrument;
-use crate::ask::sign;
-use crate::stats::{Difference, Mean};
+use crate::stats::{Difference, Mean, sign};
 use crate::text::is_zero;
 
 /// Options that are compared.

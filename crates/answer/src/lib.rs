@@ -147,8 +147,8 @@ pub const METRICS: [&str; 17] = [
 
 /// What is read of single runs when it is needed.
 pub trait Runs {
-    /// The settings of a flow as in the resolved scenario, and its `routes`: for each side the names of the links
-    /// of each path. `None` if it is not known.
+    /// The settings of a flow as in the resolved scenario, and its `routes`: for each side the names of the
+    /// links of each path. `None` if it is not known.
     fn flow(&self, run: usize, flow: &str) -> Option<Value>;
     /// The `flows` of a run, each as above, and the settings of its `links`. `None` if it is not known, or has
     /// more than [`MAX_FLOWS`]: calls are then compared only on the same route.

@@ -1,11 +1,11 @@
 //! Sentences. Each number in one is the text of a cell, a difference from the first option, or of its cause.
 //!
-//! What one run of each setting shows is told in the past tense: it may be chance.
+//! Sentences on one run of each setting are in the past tense: what it shows may be chance.
 
 use indexmap::IndexMap;
 
-use crate::ask::sign;
 use crate::judge::Told;
+use crate::stats::sign;
 use crate::text::{half, listed, show, some, with_unit};
 use crate::{Choice, Flows, Input, Question, Verdict};
 

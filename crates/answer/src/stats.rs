@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use talkspurt_proto::metric::Better;
 
 /// The mean of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -79,5 +80,13 @@ impl Difference {
             }
         });
         Some(Self { mean, half, significant })
+    }
+}
+
+/// 1 if more is better, −1 if less is.
+pub(crate) const fn sign(better: Better) -> f64 {
+    match better {
+        Better::Lower => -1.0,
+        Better::Higher | Better::Neither => 1.0,
     }
 }

@@ -1,8 +1,8 @@
 //! Numbers and intervals as texts: clipped to the range of a metric, and never as if certain.
 //!
 //! Student's interval ignores the range of a metric: from two replications it may include a MOS of 0.2 or a
-//! negative delay. Tables and figures show the possible part, mark the clipped end, and explain the mark. If all
-//! replications gave the same value no interval is shown, because the effect of chance is unknown.
+//! negative delay. Tables and figures show the possible part, mark the clipped end, and explain the mark. If
+//! all replications gave the same value no interval is shown, because the effect of chance is unknown.
 
 use talkspurt_proto::math::pow;
 use talkspurt_proto::metric::Metric;

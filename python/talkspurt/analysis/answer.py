@@ -119,18 +119,19 @@ class _Details:
     def frames(self, run: int, flow: str) -> dict[str, Any] | None:
         """The frames of a call, the window of its sender, and when its connection was open.
 
-        None if the run has not kept them.
+        None if the run has not kept them: its JSON alone needs none.
         """
         of = self._runs[run]
-        if any(of._kept(name) is None for name in ("frames", "series", "events")):
+        try:
+            frames, made, opened = (of.table(it) for it in ("frames", "series", "events"))
+        except KeyError:
             return None
         base = flow.removesuffix(".reverse")
         side = "from" if base == flow else "to"
         measured = self._of(run)[0].get("measure", {})
-        frames = of.frames(flow)
-        made = of.table("series").filter(flow=flow)
+        frames, made = frames.filter(flow=flow), made.filter(flow=flow)
         count = int(made["generated_packets"].sum())
-        opened = of.table("events").filter(flow=base, side=side, event="connected")
+        opened = opened.filter(flow=base, side=side, event="connected")
 
         def gauge(name: str) -> list[tuple[float, float]]:
             if of._gauge_file is None and of._kept("gauges") is None:

@@ -277,6 +277,7 @@ SUMMARY = (
     Field("deviation", "", "sample standard deviation over the replications"),
     Field("member_low", "", "minimum of the members' means; null for a single flow"),
     Field("member_high", "", "maximum of the members' means"),
+    Field("bound", "", "upper bound, where values leave the range of their model; else null"),
 )
 BASELINE = Field("baseline", "", "value of the axis that is subtracted")
 

@@ -181,8 +181,8 @@ pub struct Score {
     pub r: Option<f64>,
     /// Estimated mean opinion score, 1 to 4.5.
     pub mos: Option<f64>,
-    /// R and MOS with each exceeded input at the limit of its range, which those of the call do not exceed: equal
-    /// to them inside the ranges.
+    /// R and MOS with each exceeded input at the limit of its range, which those of the call do not exceed:
+    /// equal to them inside the ranges.
     pub bounds: Option<(f64, f64)>,
     /// MOS lost to delay and its echo.
     pub lost_to_delay: Option<f64>,
