@@ -172,7 +172,10 @@ impl<'a> Pair<'a> {
     }
 
     fn of_loss(&self) -> Vec<String> {
-        let (worse, better) = (self.shares(&self.worse), self.shares(&self.better));
+        let (Some(worse), Some(better)) = (self.shares(&self.worse), self.shares(&self.better))
+        else {
+            return Vec::new();
+        };
         let (total, least) = (worse.values().sum::<f64>(), better.values().sum::<f64>());
         let more = total - least;
         if more < PART * total {
@@ -241,8 +244,8 @@ impl<'a> Pair<'a> {
         words.into_iter().collect()
     }
 
-    /// The share of each cause in what was to be heard; together, the unheard share.
-    fn shares(&self, rows: &[usize]) -> IndexMap<Cause, f64> {
+    /// The share of each cause in what was to be heard; together, the unheard share. `None` without frames.
+    fn shares(&self, rows: &[usize]) -> Option<IndexMap<Cause, f64>> {
         let rows = &rows[..rows.len().min(MAX_CALLS)];
         let (mut judged, mut counts) = (0, IndexMap::new());
         for &row in rows {
@@ -264,10 +267,7 @@ impl<'a> Pair<'a> {
             .map(|(cause, count)| (cause, (1.0 - pauses) * f64::from(count) / f64::from(judged)))
             .collect();
         shares.insert(Pauses, pauses);
-        if judged == 0 {
-            shares.insert(Unknown, unheard - pauses);
-        }
-        shares
+        (judged > 0).then_some(shares)
     }
 }
 

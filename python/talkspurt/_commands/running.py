@@ -17,6 +17,8 @@ from talkspurt._storage import disk_space, file_access, output_folder, reader, r
 from talkspurt._terminal import console
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
+from talkspurt.analysis.answer import Answer
+from talkspurt.analysis.answer import answer as conclude
 from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
 from talkspurt.results.result import Result, Study
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from talkspurt._cluster import Address
     from talkspurt._cluster.work import Rows
     from talkspurt._commands.options import RunOptions
-    from talkspurt.analysis.answer import Answer
 
 WATCH_S = 0.3
 """Time between two looks at the files of ``--watch``."""
@@ -482,7 +483,9 @@ def say(
 ) -> None:
     """Print a result as tables or JSON."""
     if as_json:
-        print_json({**answer.to_json(), "answer": asdict(answer.answer)})
+        # Without causes, for which JSON alone would have to keep all frames.
+        found = conclude(answer, causes=False)
+        print_json({**answer.to_json(), "answer": asdict(found)})
         return
     from talkspurt._terminal import tables
 

@@ -47,8 +47,8 @@ class Answer:
         return [*self.sentences, *filter(None, [self.about]), *self.notes]
 
 
-def answer(of: RunData | StudyData) -> Answer:
-    """The answer of a run or a study."""
+def answer(of: RunData | StudyData, *, causes: bool = True) -> Answer:
+    """The answer of a run or a study; causes need the tables of frames, as far as they are kept."""
     study = StudyData.of_run(of) if isinstance(of, RunData) else of
     flows = study._stack("flows")
     columns = (RUN, *TEXTS, *_core.answer_metrics())
@@ -76,14 +76,14 @@ def answer(of: RunData | StudyData) -> Answer:
         ],
         "flows": there.to_dict(as_series=False),
     }
-    return Answer(**json.loads(_core.answer(json.dumps(document), _Details(study.runs))))
+    return Answer(**json.loads(_core.answer(json.dumps(document), _Details(study.runs, causes))))
 
 
 class _Details:
     """What an answer reads of single runs: ``talkspurt_answer::Runs``."""
 
-    def __init__(self, runs: Sequence[RunData]) -> None:
-        self._runs = runs
+    def __init__(self, runs: Sequence[RunData], causes: bool) -> None:
+        self._runs, self._causes = runs, causes
         self._read: int | None = None
         """The run of ``_told`` and ``_routes``."""
 
@@ -119,8 +119,10 @@ class _Details:
     def frames(self, run: int, flow: str) -> dict[str, Any] | None:
         """The frames of a call, the window of its sender, and when its connection was open.
 
-        None if the run has not kept them: its JSON alone needs none.
+        None if the run has not kept them, or no causes are wanted.
         """
+        if not self._causes:
+            return None
         of = self._runs[run]
         try:
             frames, made, opened = (of.table(it) for it in ("frames", "series", "events"))
