@@ -8,9 +8,9 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 use talkspurt_answer::{Frames, MAX_FLOWS, METRICS, Runs, answer as answered};
 
-/// The answer (JSON of `talkspurt_answer::Answer`) to an input (JSON of `talkspurt_answer::Input`).
-/// `details` has the methods of `talkspurt_answer::Runs`: `flow` and `network` return JSON or None, `frames` the
-/// fields of `talkspurt_answer::Frames` or None. They are called only where something is to be explained.
+/// The answer (JSON of `talkspurt_answer::Answer`) to an input (JSON of `talkspurt_answer::Input`). `details`
+/// has the methods of `talkspurt_answer::Runs`: `flow` and `network` return JSON or None, `frames` the fields
+/// of `talkspurt_answer::Frames` or None. They are called only where something is to be explained.
 #[pyfunction]
 pub(crate) fn answer(input: &str, details: Bound<'_, PyAny>) -> PyResult<String> {
     let input = serde_json::from_str(input).map_err(invalid)?;

@@ -164,9 +164,9 @@ summary! {
             "mouth-to-ear delay, median",
             "median of (playout of a frame's first sample − its capture)",
         ).source("ITU-T G.114 §1").lower_is_better().shown(&[View::Summary.at(12)]);
-        /// The delay that speakers notice, and that of the opinion score, from a sound's capture to its playout at
-        /// the far end. It includes packetisation, send queue, handshake, network, jitter buffer and, where used, the
-        /// 3.75 ms delay of concealment by G.711 Appendix I.
+        /// The delay that speakers notice, and that of the opinion score, from a sound's capture to its playout
+        /// at the far end. It includes packetisation, send queue, handshake, network, jitter buffer and, where
+        /// used, the 3.75 ms delay of concealment by G.711 Appendix I.
         mouth_to_ear_mean_s: Option<f64> = MILLISECONDS.described(
             "mean mouth-to-ear delay",
             "mean of (playout of a frame's first sample − its capture)",
@@ -238,9 +238,9 @@ summary! {
             "pauses of playout",
             "sum of the expansions before frames that arrived later than playout expected",
         ).source("talkspurt's own measure").lower_is_better();
-        /// Share of speech time that was concealed or skipped; the loss of the opinion score. It differs from the
-        /// effective loss where playout paused. Its parts are `unheard_lost_ratio`, `unheard_late_ratio` and
-        /// `unheard_paused_ratio`.
+        /// Share of speech time that was concealed or skipped; the loss of the opinion score. It differs from
+        /// the effective loss where playout paused. Its parts are `unheard_lost_ratio`, `unheard_late_ratio`
+        /// and `unheard_paused_ratio`.
         concealed_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2).described(
             "unheard",
             "(missing + late + pauses in frames) ÷ (judged frames + pauses in frames)",
@@ -344,13 +344,13 @@ summary! {
                 View::Calls.at(3), View::StudyCalls.at(3), View::ReportStudy.at(0),
                 View::Summary.at(11), View::Notebook.at(6), View::Figures.at(0),
             ]);
-        /// R with each input outside the range of the E-model at the limit of its range. Inside, it is R; outside, R is
-        /// not validated, but lies below.
+        /// R with each input outside the range of the E-model at the limit of its range. Inside, it is R;
+        /// outside, R is not validated, but lies below.
         r_bound = |row| row.quality.r_bound, Metric::of("1", "", 1.0, 1)
             .described("bound of R", "R with delay ≤ 500 ms, loss ≤ 20 %, burst ratio ≤ 8 (2 from 2 % of loss)")
             .source("ITU-T G.107 §7.7").higher_is_better().within(0.0, 100.0);
-        /// MOS with each input outside the range of the E-model at the limit of its range. Inside, it is MOS; outside,
-        /// MOS is not validated, but lies below.
+        /// MOS with each input outside the range of the E-model at the limit of its range. Inside, it is MOS;
+        /// outside, MOS is not validated, but lies below.
         mos_bound = |row| row.quality.mos_bound, OPINION
             .described("bound of MOS", "MOS of the bound of R").source("ITU-T G.107 §7.7, Annex B")
             .higher_is_better().within(1.0, 4.5);
