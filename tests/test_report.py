@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import zlib
-from html import unescape
+from html import escape, unescape
 
 import jinja2
 import pytest
@@ -159,7 +159,7 @@ def test_a_study_plays_every_setting_and_says_which_run(study):
                 assert (audio.rate, audio.received_pcm) in found
                 of_all = {"axis.delay": run.settings["delay"], "flow": name}
                 mean = intervals.text(means.filter(**of_all).row(0, named=True))
-                words = f"run 1 of 3, seed {run.seed}; mean MOS of all {mean}"
+                words = escape(f"run 1 of 3, seed {run.seed}; mean MOS of all {mean}")
                 card = next(
                     one
                     for one in signals(html)
