@@ -21,6 +21,8 @@ const ROUNDS: usize = 4;
 
 /// A description: equal ones have equal numbers.
 type Number = usize;
+/// Own settings, and the descriptions of what is beside it.
+type Description = (String, Vec<(Number, Place)>);
 /// Where a flow crosses a link: side, path and hop.
 type Place = (String, usize, usize);
 
@@ -63,7 +65,7 @@ pub(crate) struct Network {
     links: BTreeMap<String, String>,
     /// The flow and the link of each hop.
     hops: Vec<(String, String, Place)>,
-    numbers: RefCell<IndexMap<(String, Vec<(Number, Place)>), Number>>,
+    numbers: RefCell<IndexMap<Description, Number>>,
 }
 
 impl Network {

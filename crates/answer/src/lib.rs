@@ -103,7 +103,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    fn text<'a>(column: &'a [Option<String>], row: usize) -> Option<&'a str> {
+    fn text(column: &[Option<String>], row: usize) -> Option<&str> {
         column.get(row)?.as_deref()
     }
 

@@ -18,13 +18,16 @@ const MAX_SETTINGS: usize = 3;
 /// Worse options of a sentence with a cause each; of more, the last.
 const MAX_CAUSES: usize = 2;
 
+/// What questions under several settings have in common: axis, flow, and the calls that are compared.
+type Asked<'a> = (Option<&'a str>, &'a str, Vec<&'a str>);
+
 /// The sentences, differences first, and what their intervals mean.
 pub(crate) fn sentences(
     input: &Input,
     questions: &[Question],
     comparisons: usize,
 ) -> (Vec<String>, String) {
-    let mut together: IndexMap<(Option<&str>, &str, Vec<&str>), Vec<&Question>> = IndexMap::new();
+    let mut together: IndexMap<Asked<'_>, Vec<&Question>> = IndexMap::new();
     for question in questions {
         let mut calls: Vec<_> = question.options.iter().map(|it| it.label.as_str()).collect();
         calls.sort_unstable();
