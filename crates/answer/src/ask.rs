@@ -5,6 +5,8 @@
 //! conditions, of which the answer is known (a call is better with less loss): they are asked about only where
 //! nothing else is.
 
+use std::cell::OnceCell;
+
 use indexmap::IndexMap;
 
 use crate::conditions::comparable;
@@ -97,7 +99,7 @@ fn within(input: &Input, runs: &dyn Runs, of_calls: &'static Instrument) -> Vec<
             continue;
         }
         let run = flows.run[options[0][0][0]];
-        let mut network = None;
+        let network = OnceCell::new();
         let members = |of: &IndexMap<u32, Vec<usize>>| -> Vec<&str> {
             of[0].iter().map(|&row| flows.name[row].as_str()).collect()
         };
@@ -105,8 +107,7 @@ fn within(input: &Input, runs: &dyn Runs, of_calls: &'static Instrument) -> Vec<
             let mut alike = Options::from([(label, first)]);
             let others = std::mem::take(&mut options);
             for (other, rows) in others {
-                let same =
-                    comparable(runs, run, &mut network, &members(&alike[0]), &members(&rows));
+                let same = comparable(runs, run, &network, &members(&alike[0]), &members(&rows));
                 if same { &mut alike } else { &mut options }.insert(other, rows);
             }
             let flow = String::new();

@@ -5,7 +5,7 @@
 //! settings, then repeatedly by the descriptions of what they share links with (Weisfeiler and Leman 1968). Two
 //! calls with equal descriptions have the same network and the same competing traffic.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
@@ -32,7 +32,7 @@ type Place = (String, usize, usize);
 pub(crate) fn comparable(
     runs: &dyn Runs,
     run: usize,
-    network: &mut Option<Option<Network>>,
+    network: &OnceCell<Option<Network>>,
     one: &[&str],
     other: &[&str],
 ) -> bool {
@@ -53,7 +53,7 @@ pub(crate) fn comparable(
     if a.get("routes") == b.get("routes") {
         return true;
     }
-    let network = network.get_or_insert_with(|| runs.network(run).map(Network::new));
+    let network = network.get_or_init(|| runs.network(run).map(Network::new));
     network.as_ref().is_some_and(|network| network.around(&one) == network.around(&other))
 }
 

@@ -2,7 +2,7 @@
 //! explains it. Flows tables in, JSON out; terminal, report and pages only draw it.
 //!
 //! A **question** has several **options**: the values of an axis for one flow, all else equal, or calls of the
-//! same run that meet the same conditions. Options are judged by the [`Measure`]s of one [`Instrument`]; the
+//! same run that meet the same conditions. Options are judged by the measures of one instrument; the
 //! means that sentences name are the texts of [`Cell`]s, which tables show.
 //!
 //! Each option is compared with one baseline, the best. All pairs of options of all questions, for each
@@ -19,7 +19,7 @@ mod judge;
 mod notes;
 mod say;
 pub mod stats;
-pub mod text;
+mod text;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct Input {
 }
 
 /// An axis of a study.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Axis {
     /// Its name.
     pub name: String,
@@ -175,26 +175,26 @@ impl Runs for () {
 
 /// What options are judged by.
 #[derive(Debug, PartialEq)]
-pub struct Measure {
+pub(crate) struct Measure {
     /// A metric of flows.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Smaller differences are not noticed: those below 0.05 MOS, and what costs about as much where calls are
     /// good (G.107: 10 ms of delay above 200 ms, 0.5 % of random loss of G.711 with concealment).
-    pub least: f64,
+    pub(crate) least: f64,
 }
 
 /// One measure, or several that cannot be weighed against each other.
 #[derive(Debug, PartialEq)]
-pub struct Instrument {
+pub(crate) struct Instrument {
     /// The measures.
-    pub measures: &'static [Measure],
+    pub(crate) measures: &'static [Measure],
     /// Whether it judges calls.
-    pub calls: bool,
+    pub(crate) calls: bool,
 }
 
 /// In order of preference: the first that applies to all options of a question judges them. All calls of an
 /// answer are judged by the same one.
-pub const INSTRUMENTS: [Instrument; 4] = [
+pub(crate) const INSTRUMENTS: [Instrument; 4] = [
     Instrument { measures: &[Measure { name: "mos", least: 0.05 }], calls: true },
     Instrument {
         measures: &[
@@ -209,15 +209,13 @@ pub const INSTRUMENTS: [Instrument; 4] = [
 
 impl Measure {
     /// Its metric.
-    #[must_use]
-    pub fn metric(&self) -> &'static Metric {
+    pub(crate) fn metric(&self) -> &'static Metric {
         metric(self.name).expect("a metric of flows")
     }
 }
 
 /// A metric of flows by its name.
-#[must_use]
-pub fn metric(name: &str) -> Option<&'static Metric> {
+pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
     FLOW_METRICS.iter().find(|metric| metric.name == name)
 }
 

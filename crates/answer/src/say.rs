@@ -38,7 +38,7 @@ pub(crate) fn sentences(
             .or_default()
             .push(question);
     }
-    let sayer = Sayer { input, flows: &input.flows };
+    let sayer = Sayer(input);
     let mut said: Vec<(bool, String)> = Vec::new();
     for asked in together.values() {
         let differs = |question: &&Question| question.verdict != Verdict::Same;
@@ -50,38 +50,47 @@ pub(crate) fn sentences(
     }
     said.sort_by_key(|(differs, _)| !differs);
     said.truncate(MAX_SENTENCES);
-    let any = !said.is_empty();
-    let about = if any { sayer.about(comparisons) } else { String::new() };
-    (said.into_iter().map(|(_, text)| text).collect(), about)
+    let said: Vec<_> = said.into_iter().map(|(_, text)| text).collect();
+    let about = sayer.about(&said, comparisons);
+    (said, about)
 }
 
-struct Sayer<'a> {
-    input: &'a Input,
-    flows: &'a Flows,
-}
+struct Sayer<'a>(&'a Input);
 
 impl Sayer<'_> {
     fn is_once(&self) -> bool {
-        self.input.replications < 2
+        self.0.replications < 2
     }
 
-    fn about(&self, comparisons: usize) -> String {
+    fn about(&self, said: &[String], comparisons: usize) -> String {
+        if said.is_empty() {
+            return String::new();
+        }
         if self.is_once() {
-            let what =
-                if self.input.axes.is_empty() { "one run" } else { "one run of each setting" };
+            let what = if self.0.axes.is_empty() { "one run" } else { "one run of each setting" };
             return format!(
                 "From {what}: more seeds (replications) tell whether chance explains it."
             );
         }
-        let (level, seeds) = (self.input.confidence * 100.0, self.input.replications);
-        let together = if comparisons > 1 {
-            format!(", at which all {comparisons} comparisons hold together")
+        let (level, seeds) = (self.0.confidence * 100.0, self.0.replications);
+        let several = comparisons > 1;
+        if said.iter().any(|it| it.contains('±')) {
+            let all = if several {
+                format!(", at which all {comparisons} comparisons hold together")
+            } else {
+                String::new()
+            };
+            format!(
+                "± is half of a {level}\u{a0}% interval of differences paired by {seeds} seeds{all}."
+            )
         } else {
-            String::new()
-        };
-        format!(
-            "± is half of a {level}\u{a0}% interval of differences paired by {seeds} seeds{together}."
-        )
+            let all = if several {
+                format!(", for all {comparisons} comparisons together")
+            } else {
+                String::new()
+            };
+            format!("Differences are paired by {seeds} seeds and tested at {level}\u{a0}%{all}.")
+        }
     }
 
     fn sentence(&self, question: &Question) -> String {
@@ -214,11 +223,11 @@ impl Sayer<'_> {
         }
         wins.sort_by(|_, one, _, other| other.cmp(one));
         let level = asked.len() - wins.values().sum::<usize>();
-        let (is, was) = if self.is_once() { ("did", "did") } else { ("is", "is") };
+        let is = if self.is_once() { "did" } else { "is" };
         let mut parts: Vec<_> =
             wins.iter().map(|(label, count)| format!("{label} {is} best in {count}")).collect();
         if level > 0 {
-            parts.push(format!("none {was} best in {level}"));
+            parts.push(format!("none {is} best in {level}"));
         }
         let flow = &asked[0].flow;
         let head = match flow.is_empty() {
@@ -239,7 +248,7 @@ impl Sayer<'_> {
             Some(_) => quoted,
             None => {
                 let transport =
-                    choice.rows.first().and_then(|&row| Flows::text(&self.flows.transport, row));
+                    choice.rows.first().and_then(|&row| Flows::text(&self.0.flows.transport, row));
                 transport.map_or(quoted.clone(), |transport| format!("{quoted} ({transport})"))
             }
         }

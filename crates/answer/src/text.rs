@@ -1,15 +1,10 @@
-//! Numbers and intervals as texts: clipped to the range of a metric, and never as if certain.
-//!
-//! Student's interval ignores the range of a metric: from two replications it may include a MOS of 0.2 or a
-//! negative delay. Tables and figures show the possible part, mark the clipped end, and explain the mark. If
-//! all replications gave the same value no interval is shown, because the effect of chance is unknown.
+//! Numbers with their units, and lists of words.
 
 use talkspurt_proto::math::pow;
 use talkspurt_proto::metric::Metric;
 
 /// A number in the shown unit, with narrow spaces between thousands and a true minus.
-#[must_use]
-pub fn show(metric: &Metric, value: f64) -> String {
+pub(crate) fn show(metric: &Metric, value: f64) -> String {
     let digits = usize::from(metric.digits);
     let text = format!("{:.digits$}", value.abs() * metric.scale);
     let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -25,8 +20,7 @@ pub fn show(metric: &Metric, value: f64) -> String {
 }
 
 /// Half of an interval after "±": "<" and the last shown digit if it is smaller.
-#[must_use]
-pub fn half(metric: &Metric, half: f64) -> String {
+pub(crate) fn half(metric: &Metric, half: f64) -> String {
     if is_zero(metric, half) {
         format!("<{:.*}", usize::from(metric.digits), step(metric))
     } else {
@@ -35,8 +29,7 @@ pub fn half(metric: &Metric, half: f64) -> String {
 }
 
 /// Whether a number is shown as 0.
-#[must_use]
-pub fn is_zero(metric: &Metric, value: f64) -> bool {
+pub(crate) fn is_zero(metric: &Metric, value: f64) -> bool {
     value.abs() * metric.scale < step(metric) / 2.0
 }
 
@@ -46,8 +39,7 @@ fn step(metric: &Metric) -> f64 {
 }
 
 /// A number with its unit, on one line.
-#[must_use]
-pub fn with_unit(metric: &Metric, text: &str) -> String {
+pub(crate) fn with_unit(metric: &Metric, text: &str) -> String {
     if metric.shown_unit.is_empty() {
         text.to_owned()
     } else {
@@ -56,15 +48,13 @@ pub fn with_unit(metric: &Metric, text: &str) -> String {
 }
 
 /// Words in a list: "a, b and c".
-#[must_use]
-pub fn listed(mut words: Vec<String>) -> String {
+pub(crate) fn listed(mut words: Vec<String>) -> String {
     let last = words.pop().unwrap_or_default();
     if words.is_empty() { last } else { format!("{} and {last}", words.join(", ")) }
 }
 
 /// At most `most` of the words, and the number of the others.
-#[must_use]
-pub fn some(mut words: Vec<String>, most: usize) -> Vec<String> {
+pub(crate) fn some(mut words: Vec<String>, most: usize) -> Vec<String> {
     let more = words.len().saturating_sub(most);
     words.truncate(most);
     if more > 0 {

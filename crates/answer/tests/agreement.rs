@@ -1,5 +1,5 @@
-//! Every sentence agrees with the table of its study, over random studies: the table is computed here anew,
-//! from the rows, and each number of a sentence is looked for in it.
+//! Over random studies, every number of a sentence is that of the study's table, which this test computes
+//! from the rows.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,7 @@ fn study(options: usize, settings: usize, seeds: u32, calls: &[Call]) -> Input {
         name: name.into(),
         path: path.into(),
         labels: labels.to_vec(),
-        numeric: false,
-        factor: false,
+        ..Axis::default()
     };
     let (mut runs, mut flows) = (Vec::new(), Flows::default());
     let mut columns: IndexMap<String, Vec<Option<f64>>> = IndexMap::new();

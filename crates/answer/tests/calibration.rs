@@ -47,8 +47,7 @@ fn study(random: &mut Random, truth: &[f64], settings: usize, seeds: u32) -> Inp
         name: name.into(),
         path: path.into(),
         labels: labels.to_vec(),
-        numeric: false,
-        factor: false,
+        ..Axis::default()
     };
     let (mut runs, mut flows, mut scores) = (Vec::new(), Flows::default(), Vec::new());
     for setting in &others {
