@@ -19,7 +19,8 @@ from typing import Any
 from cyclopts import CycloptsError
 
 from talkspurt import _core
-from talkspurt._commands.options import app
+from talkspurt._commands import mistakes
+from talkspurt._commands.options import COMMANDS, app
 from talkspurt._storage import file_access, interrupts, owners
 from talkspurt._storage.interrupts import Terminated
 from talkspurt._terminal.console import Output
@@ -64,7 +65,9 @@ def _code() -> int:
             app.console, app.error_console = (
                 Output(file=below(stream)) for stream in (sys.stdout, sys.stderr)
             )
-            status = app(sys.argv[1:], exit_on_error=False, result_action="return_value")
+            status = app(
+                sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value"
+            )
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
             # File systems of stores have requests under way, whose end nobody awaits now.
@@ -73,7 +76,8 @@ def _code() -> int:
             stopped = isinstance(stop, KeyboardInterrupt)
             return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
         return status if isinstance(status, int) else 0
-    except CycloptsError:  # already printed
+    except CycloptsError as error:
+        say(visible(f"talkspurt: {mistakes.text(error, sys.argv[1:], COMMANDS)}"))
         return 2
     except BrokenPipeError:
         _hush()

@@ -22,6 +22,7 @@ from talkspurt._commands.options import (
     MeasureOptions,
     Secret,
     Several,
+    Whole,
 )
 from talkspurt._commands.running import say_where
 from talkspurt._storage import file_access, interrupts
@@ -80,7 +81,7 @@ def serve(
     secret_file: Secret = None,
     max_rate: str = "20Mbit/s",
     max_duration: str = "2min",
-    max_sessions: int = 4,
+    max_sessions: Whole = 4,
     media_ports: str | None = None,
     user: str = "nobody",
     raw_ip: Flag = False,
@@ -250,8 +251,8 @@ def call(
     secret_file: Secret = None,
     transport: str = "udp",
     duration: Annotated[str | None, Parameter(name="--for")] = None,
-    mtu: int = 1500,
-    seed: int | None = None,
+    mtu: Whole = 1500,
+    seed: Whole | None = None,
 ) -> None:
     """Call a machine that runs `talkspurt answer`: say what is in a file, keep what is heard.
 
@@ -302,7 +303,7 @@ def answer(
     options: CallOptions = CallOptions(),
     listen: str = "127.0.0.1:7863",
     secret_file: Secret = None,
-    calls: int = 1,
+    calls: Whole = 1,
     media_ports: str | None = None,
 ) -> None:
     """Answer a voice call of `talkspurt call` elsewhere: say what is in a file, keep what is heard.

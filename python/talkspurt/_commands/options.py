@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter, Token
 
 from talkspurt import __version__
 from talkspurt.errors import BadInputError
@@ -31,26 +32,45 @@ app = Commands(
     help_format="plaintext",
     suppress_keyboard_interrupt=False,  # main reports the partial results
 )
+GROUPS = {
+    "Write and run scenarios": {
+        "runs": "check crosscheck examples init merge reproduce run",
+    },
+    "Look at results": {
+        "reporting": "compare plot rebuild sensitivity show",
+        "runs": "metrics",
+    },
+    "Real programs and networks": {"live": "answer call emulate measure serve"},
+    "Files and this machine": {"importing": "import_", "runs": "completion export schema"},
+}
+"""The modules and functions of the commands, as ``--help`` groups them."""
 COMMANDS = {
     {"rebuild": "report", "show": "open"}.get(function, function.rstrip("_")): (module, function)
-    for module, functions in {
-        "importing": "import_",
-        "live": "answer call emulate measure serve",
-        "reporting": "compare plot rebuild sensitivity show",
-        "runs": "check crosscheck export merge metrics reproduce run"
-        " completion examples init schema",
-    }.items()
+    for modules in GROUPS.values()
+    for module, functions in modules.items()
     for function in functions.split()
 }
 """The module and the function of each command."""
-for command, (module, function) in COMMANDS.items():
-    app.command(f"talkspurt._commands.{module}:{function}", name=command)
+for place, (title, modules) in enumerate(GROUPS.items()):
+    group = Group(title, sort_key=place)
+    for command, (module, function) in COMMANDS.items():
+        if function in modules.get(module, "").split():
+            app.command(f"talkspurt._commands.{module}:{function}", name=command, group=group)
+for option in ("--help", "--version"):
+    app[option].group = group
 
+
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number: by default, the parser takes 1.5 for 2."""
+    return int(tokens[0].value)
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
 Flag = Annotated[bool, Parameter(negative=())]
 """An option without a value; off unless it is given."""
 Several = Annotated[list[str] | None, Parameter(negative=())]
 """An option that may be repeated."""
-Jobs = Annotated[int | None, Parameter(name="--jobs", alias="-j")]
+Jobs = Annotated[int | None, Parameter(name="--jobs", alias="-j", converter=_whole)]
 Out = Annotated[Path | None, Parameter(name="--out", alias="-o")]
 Report = Annotated[bool, Parameter(negative="--no-report", show_default=False)]
 Secret = Annotated[
@@ -151,11 +171,11 @@ class RunOptions(Pictures):
     """
 
     set: Sets = None
-    seed: int | None = None
+    seed: Whole | None = None
     jobs: Jobs = None
     scores: Flag = False
     until: Several = None
-    most: int | None = None
+    most: Whole | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no run has."""
@@ -222,7 +242,7 @@ class EmulateOptions(LiveOutput):
 
     duration: Annotated[str | None, Parameter(name="--for")] = None
     set: Sets = None
-    seed: int | None = None
+    seed: Whole | None = None
 
 
 @Parameter(name="*")
@@ -268,15 +288,15 @@ class MeasureOptions(LiveOutput):
     transport: Several = None
     traffic: Literal["cbr", "talkspurts", "bulk"] = "cbr"
     rate: str = "64kbit/s"
-    packet: int | None = None
+    packet: Whole | None = None
     codec: str = "pcmu"
     up: Flag = False
     down: Flag = False
     both: Flag = False
     duration: Annotated[str, Parameter(name="--for")] = "10s"
     together: Flag = False
-    mtu: int = 1500
-    seed: int | None = None
+    mtu: Whole = 1500
+    seed: Whole | None = None
 
     def __post_init__(self) -> None:
         """Refuse several directions."""

@@ -17,6 +17,7 @@ from talkspurt._commands.options import (
     Pictures,
     RunOptions,
     Sets,
+    Whole,
     app,
     bin_faults,
 )  # fmt: skip
@@ -176,8 +177,8 @@ def crosscheck(
     /,
     *,
     set: Sets = None,
-    seed: int | None = None,
-    seeds: int | None = None,
+    seed: Whole | None = None,
+    seeds: Whole | None = None,
     json: Flag = False,
     trace: Path | None = None,
 ) -> None:
@@ -211,7 +212,7 @@ def export(
     to: Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv", "ns2-script"],
     out: Out = None,
     set: Sets = None,
-    seed: int | None = None,
+    seed: Whole | None = None,
 ) -> None:
     """Export a run to another tool's format by replaying it.
 

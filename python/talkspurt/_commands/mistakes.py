@@ -1,0 +1,162 @@
+"""What is wrong with a command line, in one sentence with the remedy.
+
+The parser's own messages speak of tokens and conversions; its errors say everything else needed.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from cyclopts import (
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    RepeatArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+if TYPE_CHECKING:
+    from cyclopts.argument import Argument
+
+EXPECTED = {int: "a whole number", float: "a number", bool: "no value"}
+"""What an option of a type takes."""
+
+
+def text(error: CycloptsError, words: Sequence[str], commands: Iterable[str]) -> str:
+    """A sentence about a command line of these words."""
+    command = " ".join(error.command_chain or ())
+    if isinstance(error, UnknownCommandError):
+        return _no_command((error.unused_tokens or [""])[0], words, list(commands))
+    if isinstance(error, UnknownOptionError):
+        return f"{command}: {_no_option(command, error)}"
+    if isinstance(error, UnusedCliTokensError):
+        extra = " ".join(error.unused_tokens or ()) or "''"
+        return f"{command}: {extra}: too many words; expected {_usage(error, command)}"
+    if isinstance(error, MissingArgumentError):
+        return f"{command}: {_missing(error, command)}"
+    if isinstance(error, RepeatArgumentError):
+        return f"{command}: {error.token.keyword}: given twice; give it once"
+    if isinstance(error, CoercionError) and error.token is not None:
+        return f"{command}: {_no_value(error)}"
+    where = f" {command}" if command else ""
+    return f"the command line cannot be read; `talkspurt{where} --help` says what it may contain"
+
+
+def _no_command(word: str, words: Sequence[str], commands: list[str]) -> str:
+    listed = "`talkspurt --help` lists the commands"
+    command = next((one for one in words if one in commands), "")
+    if not command and (near := _nearest(word, ["--version", "--help"])):
+        return f"{word}: no option; did you mean {near}?"
+    if word.startswith("-"):
+        command = command or "COMMAND"
+        if word == "--":
+            return f"--: stands behind a command, as in `talkspurt {command} …`; {listed}"
+        return (
+            f"{word}: options follow their command, as in `talkspurt {command} … {word}`; {listed}"
+        )
+    if word == "help":
+        return f"help: no command; `{' '.join(filter(None, ['talkspurt', command]))} --help` helps"
+    if word.endswith(".toml"):
+        return f"{word}: no command; `talkspurt run {word}` runs a scenario"
+    if word and Path(word, "manifest.json").is_file():
+        return f"{word}: no command; `talkspurt open {word}` opens the report of a result"
+    near = _nearest(word, commands)
+    meant = f"did you mean {near!r}? " if near else ""
+    return f"{word or repr('')}: no command; {meant}{listed}"
+
+
+def _no_option(command: str, error: UnknownOptionError) -> str:
+    given = (error.token.keyword or error.token.value).split("=", 1)[0]
+    listed = f"`talkspurt {command} --help` lists the options"
+    if given == "-":
+        return f"-: expected the name of a file; standard input is not read; {listed}"
+    arguments = list(error.argument_collection)
+    bare = given.lstrip("-")
+    for one in arguments:
+        if _is_positional(one) and _shown(one).lower() == bare.lower():
+            usage = _usage(error, command)
+            return f"{given}: {_shown(one)} is given without an option: {usage}"
+        if given == f"--no-{one.name.removeprefix('--')}":
+            return f"{given}: no option; leave {one.name} out"
+    names = [name for one in arguments if one.parse for name in one.names if name[:1] == "-"]
+    near = _nearest(given, names)
+    meant = f"did you mean {near}? " if near else ""
+    return f"{given}: no option; {meant}{listed}"
+
+
+def _missing(error: MissingArgumentError, command: str) -> str:
+    assert error.argument is not None
+    given = error.keyword or next((t.keyword for t in error.argument.tokens if t.keyword), None)
+    if given is not None:
+        return f"{given}: expected {_expected(error.argument)} behind it"
+    if _is_positional(error.argument):
+        return f"{_shown(error.argument)} is missing; expected {_usage(error, command)}"
+    return f"{error.argument.name} is missing; expected {_expected(error.argument)}"
+
+
+def _no_value(error: CoercionError) -> str:
+    assert error.token is not None
+    argument = error.argument
+    name = error.token.keyword or (_shown(argument) if argument else "")
+    if argument is None:
+        return f"{name} {error.token.value}: not understood"
+    offered = _choices(argument.hint)
+    near = _nearest(error.token.value, offered)
+    meant = f"; did you mean {near}?" if near else ""
+    given = error.token.value or "''"
+    return f"{name} {given}: expected {_expected(argument)}{meant}"
+
+
+def _expected(argument: Argument) -> str:
+    """What a value of an argument is."""
+    if offered := _choices(argument.hint):
+        return f"one of {', '.join(offered)}"
+    kinds = _types(argument.hint)
+    return next((EXPECTED[kind] for kind in kinds if kind in EXPECTED), "") or (
+        "the name of a file or folder" if Path in kinds else "a value"
+    )
+
+
+def _types(hint: Any) -> list[Any]:
+    """The types of a hint, without those around them."""
+    inner = [one for each in get_args(hint) for one in _types(each)]
+    return inner or [hint]
+
+
+def _choices(hint: Any) -> list[str]:
+    if get_origin(hint) is Literal:
+        return [str(one) for one in get_args(hint)]
+    return [one for each in get_args(hint) for one in _choices(each)]
+
+
+def _is_positional(argument: Argument) -> bool:
+    return not argument.field_info.is_keyword
+
+
+def _shown(argument: Argument) -> str:
+    """An argument as its help names it: an option, or a word in capitals."""
+    return argument.name if argument.name.startswith("-") else argument.name.upper()
+
+
+def _usage(error: CycloptsError, command: str) -> str:
+    """The command with all words that it takes."""
+    assert error.app is not None
+    words = []
+    for one in error.app.assemble_argument_collection():
+        if _is_positional(one):
+            many = one.field_info.kind is one.field_info.VAR_POSITIONAL
+            word = f"{_shown(one)}{' …' if many else ''}"
+            words.append(word if one.required else f"[{word}]")
+        elif one.required:
+            words.append(f"{one.name} {'|'.join(_choices(one.hint)) or 'VALUE'}")
+    return f"`{' '.join(['talkspurt', command, *words])} [OPTIONS]`"
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """The known name that a word is spelled like; empty without one."""
+    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.65)), "")
