@@ -1,4 +1,4 @@
-"""Words that a shell completes: metrics, and the axes, flows and links of the result before them."""
+"""Words that a shell completes: metrics, and axes, flows and links of the result before them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ def axes(context: CompletionContext) -> list[str]:
     """The axes of a figure of a result."""
     manifest = manifest_of(_result(context)) or {}
     named = (axis.get("name") for axis in manifest.get("axes", ()))
-    return list(dict.fromkeys([*filter(None, named), "flow", "link", "transport", "source", "time"]))
+    return list(dict.fromkeys([*filter(None, named), *OF_FIGURES]))
+
+
+OF_FIGURES = ("flow", "link", "transport", "source", "time")
+"""The axes that every figure may have."""
 
 
 def flows(context: CompletionContext) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from talkspurt._commands.options import Flag, Out, Report, Several
+from talkspurt._commands.options import Out, Overwrite, Report, Several
 from talkspurt._commands.running import say_where
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
@@ -22,7 +22,7 @@ def import_(
     network_delay: str | None = None,
     clock_offset: str | None = None,
     report: Report = True,
-    overwrite: Flag = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Read a trace of ns-2 or a capture into a folder like that of a run.
 
@@ -50,8 +50,6 @@ def import_(
         Clock of the second capture minus that of the first, as in 12.5ms or -3ms; default: 0.
     report
         Whether to draw figures and write report.html.
-    overwrite
-        Replace anything talkspurt wrote to the folder before.
     """
     if not 1 <= len(traces) <= 2:
         raise BadInputError(f"import: expected one trace, or two captures, found {len(traces)}")

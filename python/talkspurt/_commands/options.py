@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Group, Parameter, Token
 
 from talkspurt import __version__
+from talkspurt._commands import completing
 from talkspurt.errors import BadInputError
 
 
@@ -68,10 +70,21 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 Whole = Annotated[int, Parameter(converter=_whole)]
 Flag = Annotated[bool, Parameter(negative=())]
 """An option without a value; off unless it is given."""
+Flow = Annotated[str | None, Parameter(completer=completing.flows)]
+Link = Annotated[str | None, Parameter(completer=completing.links)]
 Several = Annotated[list[str] | None, Parameter(negative=())]
 """An option that may be repeated."""
 Jobs = Annotated[int | None, Parameter(name="--jobs", alias="-j", converter=_whole)]
 Out = Annotated[Path | None, Parameter(name="--out", alias="-o")]
+Overwrite = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Replace what is there, though it is of another scenario or kind. Without it, only "
+        "earlier output of the same is replaced; a folder with files that talkspurt did not write "
+        "never is.",
+    ),
+]
 Report = Annotated[bool, Parameter(negative="--no-report", show_default=False)]
 Secret = Annotated[
     Path | None,
@@ -104,20 +117,20 @@ class Output:
     ----------
     out
         Folder for the results; default: runs/NAME. Earlier results of the same scenario are
-        replaced when the new ones are complete; those of another scenario, and exports, only with
-        --overwrite; a folder with other content is never changed.
+        replaced when the new ones are complete.
     json
         Print only a JSON document on standard output; results are written only with --out.
     report
         Whether to write report.html; without, an earlier one stays.
-    overwrite
-        Replace anything talkspurt wrote to the folder before, of this scenario or another.
+    quiet
+        Print only the answer, and errors: no progress, no tables, no folder.
     """
 
     out: Out = None
     json: Flag = False
     report: Report = True
-    overwrite: Flag = False
+    quiet: Flag = False
+    overwrite: Overwrite = False
 
 
 @Parameter(name="*")
@@ -151,8 +164,7 @@ class RunOptions(Pictures):
     ----------
     out
         Folder for the results, or a URL such as s3://bucket/name; default: runs/NAME. Earlier
-        results of the same scenario are replaced when the new ones are complete; those of another
-        scenario, and exports, only with --overwrite; a folder with other content is never changed.
+        results of the same scenario are replaced when the new ones are complete.
     set
         PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
     seed
@@ -221,8 +233,6 @@ class LiveOutput(Output):
     quiet
         Print nothing but errors, and what the commands of an emulation print.
     """
-
-    quiet: Flag = False
 
 
 @Parameter(name="*")
@@ -365,12 +375,61 @@ class PlotOptions:
         One link, for metrics of links; default: all.
     bin
         Bin width in seconds, for metrics over time; default: the metric's own.
+    title
+        Title of the figure; default: what is drawn.
+    width
+        Width in inches, or with a unit, as in 9cm; default: 7.2, and more for many bars.
+    height
+        Height, likewise; default: what the panels need.
+    dpi
+        Pixels per inch of a .png; default: 160.
     """
 
-    over: str | None = None
-    by: str | None = None
+    over: Annotated[str | None, Parameter(completer=completing.axes)] = None
+    by: Annotated[str | None, Parameter(completer=completing.axes)] = None
     kind: Literal["lines", "bars", "points", "box", "cdf", "map"] | None = None
     time: Flag = False
-    flow: str | None = None
-    link: str | None = None
+    flow: Flow = None
+    link: Link = None
     bin: float | None = None
+    title: str | None = None
+    width: str | None = None
+    height: str | None = None
+    dpi: Whole | None = None
+
+    @property
+    def size(self) -> tuple[float | None, float | None]:
+        """Width and height in inches, as far as they are given."""
+        return inches(self.width or ""), inches(self.height or "")
+
+    def faults(self, ending: str) -> list[str]:
+        """What is wrong with the size of a figure in a file with this ending."""
+        found = []
+        for name, given in (("width", self.width), ("height", self.height)):
+            if given is not None and inches(given) is None:
+                least, most = SIZES
+                found.append(
+                    f"--{name} {given}: expected {least:g} to {most:g} inches, as in 7.2, 7.2in, "
+                    "18cm or 180mm"
+                )
+        if self.dpi is not None and ending != ".png":
+            found.append(f"--dpi: for a .png; {ending} has no pixels")
+        elif self.dpi is not None and not DPI[0] <= self.dpi <= DPI[1]:
+            found.append(f"--dpi {self.dpi}: expected {DPI[0]} to {DPI[1]}")
+        return found
+
+
+SIZES = 1.0, 40.0
+"""Least and greatest width and height of a figure in inches."""
+DPI = 30, 1200
+UNITS = {"": 1.0, "in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
+"""Lengths in inches."""
+
+
+def inches(text: str) -> float | None:
+    """A length in inches; None if it is none that a figure can have."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?([a-z]*)", text.strip())
+    if found is None or found[2] not in UNITS:
+        return None
+    length = float(found[1]) * UNITS[found[2]]
+    return length if SIZES[0] <= length <= SIZES[1] else None

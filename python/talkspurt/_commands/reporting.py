@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import tempfile
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from talkspurt._commands.options import Flag, Out, Pictures, PlotOptions, bin_faults
+from cyclopts import Parameter
+
+from talkspurt._commands import completing
+from talkspurt._commands.options import (
+    Flag,
+    Out,
+    Overwrite,
+    Pictures,
+    PlotOptions,
+    bin_faults,
+)
 from talkspurt._commands.running import say_where
 from talkspurt._storage import file_access, output_folder, reader, remote
 from talkspurt._storage.file_access import plain_name, real
+from talkspurt._storage.output_folder import refuse_file
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
 from talkspurt._text.format import nearest
@@ -29,8 +41,29 @@ MAX_BINS = 100_000
 """Maximum number of time bins."""
 
 
+def _last() -> Path:
+    """The newest result of this folder and of runs/.
+
+    Raises:
+        BadInputError: if there is none.
+    """
+    manifests = [*Path().glob("*/manifest.json"), *Path("runs").glob("*/manifest.json"),
+                 *Path("runs").glob("*/*/manifest.json")]  # fmt: skip
+    found = {file.parent: output_folder.manifest_of(file.parent) or {} for file in manifests}
+    results = {
+        folder: (str(it.get("created") or it["runs"][0].get("created", "")), folder.stat().st_mtime)
+        for folder, it in found.items()
+        if it.get("kind") in ("result", "study")
+    }
+    if not results:
+        raise BadInputError("no result is here or in runs/: name the folder of one")
+    last = max(results, key=results.__getitem__)
+    print(visible(f"The last result: {last}"))
+    return last
+
+
 def rebuild(
-    run: Path,
+    run: Path | None = None,
     /,
     *,
     pdf: Flag = False,
@@ -40,10 +73,12 @@ def rebuild(
     Parameters
     ----------
     run
-        Folder of a result, of a study, or of one of its runs.
+        Folder of a result, of a study, or of one of its runs; default: the newest result in this
+        folder or in runs/.
     pdf
         Also write each figure as PDF, in addition to SVG and PNG.
     """
+    run = run or _last()
     far = remote.of(run)
     shown = far.url if far else str(run)
     folder = far.downloaded() if far else run
@@ -86,6 +121,9 @@ def compare(*runs: Path, options: Pictures = Pictures()) -> None:
     if not options.json:
         from talkspurt._terminal import tables
 
+        if options.quiet:
+            tables.print_answer(study.answer)
+            return
         tables.print_study(study)
         assert folder is not None
         say_where(folder, options.report, beside=True)
@@ -103,14 +141,15 @@ def _names(folders: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def show(run: Path, /) -> None:
+def show(run: Path | None = None, /) -> None:
     """Open the report of a result in a browser; without one, print its path.
 
     Parameters
     ----------
     run
-        Folder of a result or a study.
+        Folder of a result or a study; default: the newest result in this folder or in runs/.
     """
+    run = run or _last()
     far = remote.of(run)
     asked = far.url if far else run
     folder = far.report(Path(tempfile.mkdtemp(prefix="talkspurt-"))) if far else run
@@ -139,25 +178,29 @@ def _opened(address: str) -> bool:
 
 def plot(
     run: Path,
-    measure: str,
     /,
-    *,
+    *measures: Annotated[str, Parameter(completer=completing.plotted)],
     options: PlotOptions = PlotOptions(),
     out: Out = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Draw a metric of a result or study over an axis, over time, as a distribution or a map.
+    """Draw metrics of a result or study over an axis, over time, as a distribution or a map.
 
     Parameters
     ----------
     run
         Folder of a result or a study.
-    measure
-        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; of a result
-        also a figure of its report, such as delay or queue.
+    measures
+        A metric that `talkspurt metrics` lists: mos, links.drops, goodput_over_time; or a title of
+        a table, as in "Longest gap"; several are drawn below each other. Of a result also a figure
+        of its report, such as delay or queue.
     out
-        File to write or replace, .png, .svg or .pdf; default: NAME-MEASURE.png in the current
-        folder.
+        File to write, .png, .svg or .pdf; default: NAME-MEASURE.png in the current folder.
     """
+    from talkspurt.figures import style
+
+    if not measures:
+        raise BadInputError("plot: MEASURE is missing; `talkspurt metrics` lists them")
     faults = _unknown_ending(out)
     try:
         answer = reader.load(run)
@@ -167,12 +210,11 @@ def plot(
         raise BadInputError(visible(f"{run}: {error.strerror}")) from None
     runs = answer.runs if isinstance(answer, Study) else (answer,)
     wrong = bin_faults(options.bin, max(one.duration_s for one in runs), MAX_BINS)
-    faults += wrong
-    file = out or Path(f"{plain_name(f'{answer.name}-{measure}')}.png")
-
+    file = out or Path(f"{plain_name('-'.join([answer.name, *measures]))}.png")
+    faults += [*wrong, *options.faults(file.suffix.lower())]
     try:
         drawn = answer.figure(
-            measure,
+            measures[0] if len(measures) == 1 else measures,
             over=options.over,
             by=options.by,
             kind=options.kind,
@@ -180,23 +222,26 @@ def plot(
             link=options.link,
             bin_s=None if wrong else options.bin,
             time=options.time,
+            size=options.size,
         )
     except (KeyError, ValueError) as error:
         faults.append(str(error.args[0]))
         if isinstance(answer, Result):
-            faults += _near_figures(measure)
+            faults += [fault for measure in measures for fault in _near_figures(measure)]
     if faults:
         raise BadInputError(visible("; ".join(faults)))
-    _write(drawn, file)
+    style.set_title(drawn, options.title)
+    _write(drawn, file, overwrite=overwrite, dpi=options.dpi)
 
 
 def sensitivity(
     study: Path,
-    measure: str,
+    measure: Annotated[str, Parameter(completer=completing.metrics)],
     /,
     *,
     json: Flag = False,
     out: Out = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Print how much a metric of a study depends on each factor of its design.
 
@@ -237,7 +282,7 @@ def sensitivity(
     drawn = comparison.sensitivity(answer, measure)
     if drawn is None:
         raise BadInputError(f"-o: no index of {measure} is defined, so there is nothing to draw")
-    _write(drawn, out, says=not json)
+    _write(drawn, out, says=not json, overwrite=overwrite)
 
 
 def _near_figures(measure: str) -> list[str]:
@@ -260,14 +305,29 @@ def _unknown_ending(out: Path | None) -> list[str]:
     return [f"-o {out}: expected a name that ends in .png, .svg or .pdf"]
 
 
-def _write(drawn: Figure, file: Path, *, says: bool = True) -> None:
+WRITTEN = re.compile(rb"Matplotlib|Software\0talkspurt")
+"""What our figures say of the program that wrote them."""
+
+
+def _is_figure(file: Path) -> bool:
+    """Whether a file has a figure that was written here."""
+    return WRITTEN.search(file.read_bytes()) is not None
+
+
+def _write(
+    drawn: Figure, file: Path, *, says: bool = True, overwrite: bool, dpi: int | None = None
+) -> None:
     """Write a figure in the format of the name, and say so, and which letters its font lacks."""
     from talkspurt import figures
-    from talkspurt.figures.style import unknown_letters
+    from talkspurt.figures.style import PNG_DPI, unknown_letters
 
+    refuse_file(file, _is_figure, "figure of talkspurt", overwrite=overwrite)
     ending = file.suffix.lower()
-    draw = {".png": figures.png, ".svg": figures.svg, ".pdf": figures.pdf}[ending]
-    file_access.replace_bytes(file, draw(drawn))
+    if ending == ".png":
+        data = figures.png(drawn, dpi or PNG_DPI)
+    else:
+        data = {".svg": figures.svg, ".pdf": figures.pdf}[ending](drawn)
+    file_access.replace_bytes(file, data)
     if not says:
         return
     print(visible(f"Figure: {file}"))

@@ -109,7 +109,7 @@ def _run(
                 break
             question, there = following
         say(answer, as_json)
-        _say_outcome(answer, wanted, as_json=as_json)
+        _say_outcome(answer, wanted, shown=False)
         return
     # Check that the folder is writable before the work, not after.
     claim = output_folder.Claim("run", question.name, question.absolute, options.overwrite)
@@ -158,13 +158,12 @@ def _run(
             answer = answer.moved(where)
             undrawn = staging.undrawn
             report = report and undrawn is None
-    say(answer, as_json, said)
-    _say_outcome(answer, wanted, as_json=as_json)
-    if not as_json:
+    say(answer, as_json, said, quiet=options.quiet)
+    _say_outcome(answer, wanted, shown=not as_json and not options.quiet)
+    if not as_json and not options.quiet:
         say_where(far.url if far else as_asked(where, folder), report)
     if kept:
-        words = f"the report is of an earlier run; `talkspurt report {folder}` draws it again"
-        print(f"talkspurt: {visible(words)}", file=sys.stderr)
+        say_news([f"the report is of an earlier run; `talkspurt report {folder}` draws it again"])
     if undrawn is not None:
         raise undrawn
 
@@ -202,7 +201,7 @@ def _following(
 
 
 def _say_outcome(
-    answer: Result | Study, wanted: Sequence[sequential.Target], *, as_json: bool
+    answer: Result | Study, wanted: Sequence[sequential.Target], *, shown: bool
 ) -> None:
     if not wanted:
         return
@@ -210,7 +209,7 @@ def _say_outcome(
     reached, words = sequential.outcome(answer, wanted)
     if not reached:
         print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
-    elif not as_json:
+    elif shown:
         console.say(words, console.console())
 
 
@@ -223,7 +222,7 @@ def watch(scenario: Path, sets: list[str], once: Callable[[], None]) -> Never:
         except Exception as error:
             if explain(error) is None:
                 raise
-        print(f"talkspurt: waiting for a change of {visible(str(scenario))}", file=sys.stderr)
+        say_news([f"waiting for a change of {scenario}"])
         while (now := _stamps(scenario, sets)) == seen:
             time.sleep(WATCH_S)
         # An editor may write a file in several steps.
@@ -360,7 +359,7 @@ def runs_into(
     there = {i: run for i in wanted if (run := _finished(place(i)))}
     say_news(unfinished.news)
     if there:
-        print(f"talkspurt: {len(there)} of {len(wanted)} runs were there already", file=sys.stderr)
+        say_news([f"{len(there)} of {len(wanted)} runs were there already"])
     missing = [i for i in wanted if i not in there]
     _check_room(question, missing, unfinished, jobs)
     with Bar(plan.title) as bar:
@@ -454,6 +453,8 @@ def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
     if options.json:
         print_json(reader.check(where, (KIND,)))
         return
+    if options.quiet:
+        return
     total = len(question.plan)
     print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
     asked = options.out or shard.folder(question.name)
@@ -480,8 +481,10 @@ def say(
     answer: Result | Study,
     as_json: bool,
     said: Answer | None = None,
+    *,
+    quiet: bool = False,
 ) -> None:
-    """Print a result as tables or JSON."""
+    """Print a result as tables or JSON, or only the answer."""
     if as_json:
         # Without causes, for which JSON alone would have to keep all frames.
         found = conclude(answer, causes=False)
@@ -489,7 +492,9 @@ def say(
         return
     from talkspurt._terminal import tables
 
-    if isinstance(answer, Study):
+    if quiet:
+        tables.print_answer(said or conclude(answer))
+    elif isinstance(answer, Study):
         tables.print_study(answer, found=said)
     else:
         tables.print_result(answer)

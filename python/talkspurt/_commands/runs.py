@@ -6,14 +6,20 @@ import functools
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
 
 from talkspurt import _core, templates
+from talkspurt._commands import completing
 from talkspurt._commands.options import (
     ClusterOptions,
     Flag,
+    Flow,
     Jobs,
+    Link,
     Out,
+    Overwrite,
     Pictures,
     RunOptions,
     Sets,
@@ -22,7 +28,10 @@ from talkspurt._commands.options import (
     bin_faults,
 )  # fmt: skip
 from talkspurt._lazy import pl
+from talkspurt._storage import file_access
+from talkspurt._storage.output_folder import refuse_file
 from talkspurt._terminal.console import say_line
+from talkspurt._terminal.progress import silent
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.analysis.cautions import openings
 from talkspurt.errors import BadInputError
@@ -61,13 +70,15 @@ def run(
     if shard is not None:
         if watch or options.until or options.pdf or cluster.cluster:
             raise BadInputError("--shard: not together with --watch, --until, --pdf or --cluster")
-        running.say_shard(scenario, shard, options)
+        with silent(wanted=options.quiet):
+            running.say_shard(scenario, shard, options)
         return
     once = functools.partial(running.run, scenario, options, _workers(cluster))
-    if watch:
-        running.watch(scenario, options.set or [], once)
-    else:
-        once()
+    with silent(wanted=options.quiet):
+        if watch:
+            running.watch(scenario, options.set or [], once)
+        else:
+            once()
 
 
 def _workers(options: ClusterOptions) -> Address | None:
@@ -96,12 +107,13 @@ def merge(*shards: Path, options: Pictures = Pictures()) -> None:
     from talkspurt._commands import running
     from talkspurt._storage import reader
 
-    where = merged(
-        shards, options.out, report=options.report, pdf=options.pdf, overwrite=options.overwrite,
-        progress=True,
-    )  # fmt: skip
-    running.say(reader.load(where), options.json)
-    if not options.json:
+    with silent(wanted=options.quiet):
+        where = merged(
+            shards, options.out, report=options.report, pdf=options.pdf,
+            overwrite=options.overwrite, progress=True,
+        )  # fmt: skip
+    running.say(reader.load(where), options.json, quiet=options.quiet)
+    if not options.json and not options.quiet:
         running.say_where(running.as_asked(where, options.out or where), options.report)
 
 
@@ -139,6 +151,7 @@ def reproduce(
     pdf: Flag = False,
     live: Flag = False,
     jobs: Jobs = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Re-run a published study: printed value, our value, and a verdict with its reason.
 
@@ -168,8 +181,9 @@ def reproduce(
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
     running.run(
-        study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [], pdf=pdf, live=live
-    )
+        study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs, sets=set or [], pdf=pdf, live=live,
+        overwrite=overwrite,
+    )  # fmt: skip
 
 
 def crosscheck(
@@ -181,6 +195,7 @@ def crosscheck(
     seeds: Whole | None = None,
     json: Flag = False,
     trace: Path | None = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Run a scenario here and in ns-2.35, and print both measurements side by side.
 
@@ -202,34 +217,39 @@ def crosscheck(
     """
     from talkspurt.ns2 import command
 
-    command.crosscheck(scenario, sets=set or [], seed=seed, seeds=seeds, as_json=json, trace=trace)
+    command.crosscheck(
+        scenario, sets=set or [], seed=seed, seeds=seeds, as_json=json, trace=trace,
+        overwrite=overwrite,
+    )  # fmt: skip
 
 
 def export(
     source: Path,
     /,
     *,
-    to: Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv", "ns2-script"],
+    to: Literal["table", "xlsx", "csv", "parquet", "pcapng", "qlog", "ns2", "nam", "ns2-script"],
     out: Out = None,
+    overwrite: Overwrite = False,
     set: Sets = None,
     seed: Whole | None = None,
 ) -> None:
-    """Export a run to another tool's format by replaying it.
+    """Export a result as one table or several, or a run to another tool's format by replaying it.
 
     Parameters
     ----------
     source
         Folder of a result or a study, or a scenario of one run. A study becomes one folder per run;
-        as csv, its own tables.
+        as table, xlsx or csv, one output of all.
     to
-        pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
-        namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table,
-        regardless of the run's record settings, and the result's tables. csv: the result's tables.
-        ns2-script: a scenario as a Tcl script for ns-2.35, each line with its origin; unsupported
-        features are reported by name.
+        table: one CSV file for spreadsheets, a row for each run and flow, units in the header.
+        xlsx: the same as a workbook; needs pip install 'talkspurt[xlsx]'. csv: all tables of the
+        result, in SI units. parquet: the tables, and every packet on every link, regardless of the
+        run's record settings. pcapng: every link, for Wireshark. qlog: every endpoint. ns2, nam:
+        every link, as ns-2's trace-all and namtrace-all. ns2-script: a scenario as a Tcl script for
+        ns-2.35, each line with its origin; unsupported features are reported by name.
     out
-        Output folder; default: NAME.FORMAT next to the result, or to the study that contains the
-        run. Only an earlier export is replaced. For ns2-script a file; default: standard output.
+        Output folder, or file for table, xlsx and ns2-script; default: NAME.FORMAT (NAME.table.csv)
+        next to the result, or to the study that contains the run; of ns2-script standard output.
     set
         For ns2-script: PATH=VALUE overrides a scenario field; may be repeated.
     seed
@@ -238,13 +258,16 @@ def export(
     if to == "ns2-script":
         from talkspurt.ns2 import command
 
-        command.export(source, out=out, sets=set or [], seed=seed)
+        command.export(source, out=out, sets=set or [], seed=seed, overwrite=overwrite)
         return
     if set or seed is not None:
         raise BadInputError(f"--set and --seed: only for --to ns2-script, not for {to}")
     from talkspurt import export as exported
 
-    where = exported(source, to, out, progress=True)
+    where = exported(source, to, out, progress=True, overwrite=overwrite)
+    if where.is_file():
+        print(visible(f"Table: {where}"))
+        return
     for file in sorted(where.iterdir()):
         if file.name != "manifest.json":
             shown = where.joinpath(file.name) if out is None else out / file.name
@@ -253,11 +276,11 @@ def export(
 
 def metrics(
     run: Path | None = None,
-    name: str | None = None,
+    name: Annotated[str | None, Parameter(completer=completing.metrics)] = None,
     /,
     *,
-    flow: str | None = None,
-    link: str | None = None,
+    flow: Flow = None,
+    link: Link = None,
     bin: float | None = None,
     table: Flag = False,
     json: Flag = False,
@@ -270,7 +293,9 @@ def metrics(
     run
         Folder of a result or a study; without it, all available metrics are listed.
     name
-        A listed metric: mos, links.drops, m (its letter in the study of voice). Without it, the
+        A listed metric: mos, links.drops, m (its letter in the study of voice), "Longest gap" (the
+        title of a column on the terminal). A score outside the range of its model is a text, such
+        as "below 1.71: out of range", in JSON its upper limit `bound`. Without a name, the
         sheet: packets, bytes, rates, delays, jitter, loss and packet sizes of every flow, and how
         many nodes send and receive; means over the replications of a study.
     flow
@@ -321,7 +346,9 @@ def metrics(
     if found is not None and json:
         print_json(found.to_dicts())
     elif found is not None:
-        sys.stdout.write(found.write_csv())
+        from talkspurt.runs import exporting
+
+        sys.stdout.write(exporting.marked_values(found).write_csv())
 
 
 def _values(
@@ -357,7 +384,7 @@ def _values(
         from talkspurt.figures.values import missing
 
         raise missing(study, one, flow or link)
-    return table
+    return study.with_bounds(one, table, flow)
 
 
 def init(
@@ -366,7 +393,7 @@ def init(
     /,
     *,
     list: Flag = False,
-    force: Flag = False,
+    overwrite: Annotated[Overwrite, Parameter(alias="--force")] = False,
 ) -> None:
     """Write a commented scenario to start from, with its recording and the JSON Schema.
 
@@ -378,13 +405,11 @@ def init(
         Folder, or a file that ends in .toml; default: TEMPLATE.toml in the current folder.
     list
         Only list the templates.
-    force
-        Replace existing files.
     """
     if list:
         examples()
         return
-    written = templates.write(template, path, force=force)
+    written = templates.write(template, path, overwrite=overwrite)
     for file in written:
         print(visible(str(file)))
     print()
@@ -409,7 +434,7 @@ def examples(name: templates.Name | None = None, /) -> None:
     print("\n`talkspurt init NAME` writes one into the current folder, ready to run.")
 
 
-def schema(*, out: Out = None) -> None:
+def schema(*, out: Out = None, overwrite: Overwrite = False) -> None:
     """Print the JSON Schema of a scenario, for editors.
 
     Taplo, and Even Better TOML for VS Code, complete and check a scenario with the first line
@@ -419,12 +444,16 @@ def schema(*, out: Out = None) -> None:
     Parameters
     ----------
     out
-        File to write or replace; default: standard output.
+        File to write; default: standard output.
     """
     if out is None:
         print(_core.schema().rstrip())
-    else:
-        out.write_text(_core.schema(), encoding="utf-8")
+        return
+    refuse_file(
+        out, lambda file: b"$schema" in file_access.first_bytes(file, 200), "JSON Schema",
+        overwrite=overwrite,
+    )  # fmt: skip
+    file_access.replace_bytes(out, _core.schema().encode())
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:

@@ -17,7 +17,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -588,9 +588,23 @@ def refuse_content(
         newer = f" in format {manifest['format']}, which this version cannot read"
     if newer or not claim.may_replace(Claim.of(manifest)):
         message = f"holds {what(manifest)}{newer}, and would be replaced; {OTHER}"
-        if claim.kind in ("run", "shard"):
-            message += ", or say --overwrite"
-        raise StoreError(errno.EEXIST, message, target)
+        raise StoreError(errno.EEXIST, f"{message}, or say --overwrite", target)
+
+
+def refuse_file(
+    file: Path, is_earlier: Callable[[Path], bool], what: str, *, overwrite: bool = False
+) -> None:
+    """Raise StoreError for a file that is there, unless it is an earlier output of its kind.
+
+    Pipes and devices are written to.
+    """
+    if overwrite or not file.is_file() or not file.stat().st_size:
+        return
+    if is_earlier(file):
+        return
+    raise StoreError(
+        errno.EEXIST, f"exists and is no {what}; choose another name, or say --overwrite", str(file)
+    )
 
 
 def listed(manifest: Mapping[str, Any]) -> set[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from talkspurt._text.escaping import below, visible
@@ -25,9 +27,22 @@ REST = 66
 """Width of everything but the title."""
 
 
+_silent = ContextVar("_silent", default=False)
+
+
+@contextlib.contextmanager
+def silent(*, wanted: bool) -> Iterator[None]:
+    """In this block, if it is wanted, neither progress nor news are printed."""
+    before = _silent.set(wanted or _silent.get())
+    try:
+        yield
+    finally:
+        _silent.reset(before)
+
+
 def say_news(news: Iterable[str]) -> None:
-    """Report what was found in place of an output folder."""
-    for words in news:
+    """Report what was found in place of an output folder, and the like."""
+    for words in () if _silent.get() else news:
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
 
@@ -39,7 +54,7 @@ class Bar:
 
     def __init__(self, title: str, *, shown: bool = True) -> None:
         self.title = visible(title)
-        self._shown = shown
+        self._shown = shown and not _silent.get()
         self._rich: RichProgress | None = None
         self._began = time.monotonic()
         self._said = self._began + QUIET_S - EVERY_S

@@ -62,20 +62,36 @@ def print_result(result: RunData, out: Console | None = None) -> None:
 
 
 def _print_answer(found: Answer, out: Console) -> None:
-    """What to know about the scores, and last the answer, on ``MAX_LINES`` lines at most."""
+    """What to know about the scores, and last the answer."""
     _say_all(found.notes, out)
-    lines = 0
-    for said, words in enumerate(found.sentences):
-        lines += height(words, out)
-        # The first is the answer, whatever its length; a line is kept for what intervals mean.
-        if said and lines > MAX_LINES - 1:
-            more = len(found.sentences) - said
-            say(f"{more} more {'sentence' if more == 1 else 'sentences'} in the report.", out)
-            break
-        say(words, out)
+    print_answer(found, out)
     if found.about:
-        say(found.about, out)
         out.print()
+
+
+def print_answer(found: Answer, out: Console | None = None) -> None:
+    """The first sentences of the answer, and what their intervals mean, on ``MAX_LINES`` lines.
+
+    No sentence is cut: the first is there, whatever its length.
+    """
+    out = out or console()
+    about = [found.about] if found.about else []
+    heights = [height(words, out) for words in found.sentences]
+    left = MAX_LINES - sum(heights[:1])
+    if about and left >= height(found.about, out):
+        left -= height(found.about, out)
+    else:
+        about = []
+    count = len(heights[:1])
+    # A line is kept for the number of those that are left out.
+    while count < len(heights) and heights[count] <= left - (count + 1 < len(heights)):
+        left -= heights[count]
+        count += 1
+    more = len(heights) - count
+    words = f"{more} more {'sentence' if more == 1 else 'sentences'} in the report."
+    shown = [*found.sentences[:count], *([words] if more and left else []), *about]
+    for line in shown:
+        say(line, out)
 
 
 def _say_all(sentences: Sequence[str], out: Console) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict for a range of R."""
+    """A verdict for a range of R, and of MOS."""
 
     from_r: float
+    from_mos: float
     words: str
     short: str
     grade: int
@@ -20,12 +21,12 @@ class Verdict:
 
 # ITU-T G.107 Annex B, Table B.1, and its note on R below 50.
 VERDICTS: tuple[Verdict, ...] = (
-    Verdict(90, "users very satisfied", "very satisfied", 0),
-    Verdict(80, "users satisfied", "satisfied", 1),
-    Verdict(70, "some users dissatisfied", "some dissatisfied", 2),
-    Verdict(60, "many users dissatisfied", "many dissatisfied", 3),
-    Verdict(50, "nearly all users dissatisfied", "nearly all dissatisfied", 4),
-    Verdict(-math.inf, "not recommended", "not recommended", 5),
+    Verdict(90, 4.34, "users very satisfied", "very satisfied", 0),
+    Verdict(80, 4.03, "users satisfied", "satisfied", 1),
+    Verdict(70, 3.6, "some users dissatisfied", "some dissatisfied", 2),
+    Verdict(60, 3.1, "many users dissatisfied", "many dissatisfied", 3),
+    Verdict(50, 2.58, "nearly all users dissatisfied", "nearly all dissatisfied", 4),
+    Verdict(-math.inf, 1.0, "not recommended", "not recommended", 5),
 )
 
 
@@ -60,6 +61,14 @@ def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:
 def words(name: str) -> str:
     """A name as lower-case words: ``Delay, p50`` and ``delay_p50`` are one."""
     return " ".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+def same(name: str, known: Iterable[str]) -> str:
+    """The known name that this one is but for capitals and punctuation; itself without one."""
+    every = list(known)
+    if name in every:
+        return name
+    return next((one for one in every if words(one) == words(name)), name)
 
 
 def offered(name: str, known: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ a gap there, and a bar a dash in its place.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class Bars:
         colour: their colour, or one per bar.
         hatch: their hatch.
         ends: the interval of each value, None where there is none; or empty.
+        bounds: whether each value is a bound, below which the value lies; or empty.
     """
 
     label: str
@@ -107,6 +109,7 @@ class Bars:
     colour: str | Sequence[str]
     hatch: str = ""
     ends: Sequence[Ends | None] = ()
+    bounds: Sequence[bool] = ()
 
 
 UP, DOWN = 10, 11
@@ -127,7 +130,7 @@ def draw_bars(ax: Axes, bars: Sequence[Bars], ylabel: str, *, log: bool = False)
     for n, one in enumerate(bars):
         at = [place - 0.4 + width * (n + 0.5) for place in range(len(one.values))]
         look: dict[str, Any] = {"label": one.label, "color": one.colour, "hatch": one.hatch or None}
-        ax.bar(at, one.values, width * 0.92, edgecolor="w", **look)
+        drawn = ax.bar(at, one.values, width * 0.92, edgecolor="w", **look)
         for x, value in zip(at, one.values, strict=True):
             if math.isnan(value):
                 place = ("data", "axes fraction")
@@ -139,6 +142,11 @@ def draw_bars(ax: Axes, bars: Sequence[Bars], ylabel: str, *, log: bool = False)
                 [x - 0.46 * width, x + 0.46 * width], [value, value], color=colour, lw=1.5,
                 solid_capstyle="butt", clip_on=False,
             )  # fmt: skip
+        for x, value, colour, patch in itertools.compress(
+            zip(at, one.values, edges, drawn.patches, strict=True), one.bounds
+        ):
+            patch.set(facecolor="none", edgecolor=colour)
+            ax.plot(x, value, "v", color=colour, fillstyle="none", ms=6, clip_on=False)
         for x, end in zip(at, one.ends, strict=False):
             if end is not None:
                 whisker(ax, x, end, 1.0, {"color": INK})

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 
+from talkspurt import intervals
 from talkspurt.figures.scale import headed, ticks
 from talkspurt.figures.style import INK, WIDTH, left_out, note, panels, styled
 from talkspurt.figures.values import short
@@ -46,15 +49,37 @@ def over_two_axes(study: StudyData, name: str) -> Figure | None:
     if varied != 2 or min(len(axis.labels) for axis in long) < 3:
         return None
     down, along = long
-    cells: dict[str, dict[tuple[str, str], float]] = {}
+    cells: dict[str, Cells] = {}
     for row in study.rows(study.summary([name])):
         if row["mean"] is not None:
             place = (row[down.column], row[along.column])
-            cells.setdefault(row["flow"], {})[place] = row["mean"] * shown.scale
+            cells.setdefault(row["flow"], {})[place] = cell(row, shown.scale)
     if not cells:
         return None
     with styled():
         return draw(shown.quantity, name, down, along, cells, shown.quantity.head)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A mean, or the bound below which it lies."""
+
+    value: float
+    is_bound: bool = False
+
+    @property
+    def text(self) -> str:
+        """What is written into it."""
+        return f"{intervals.BELOW}{brief(self.value)}" if self.is_bound else brief(self.value)
+
+
+Cells = dict[tuple[str, str], Cell]
+"""The cells of a map, by label of both axes."""
+
+
+def cell(row: Mapping[str, Any], scale: float) -> Cell:
+    """The cell of a row of a summary."""
+    return Cell(intervals.level(row) * scale, row.get("bound") is not None)
 
 
 MAX_CELLS = 24
@@ -66,7 +91,7 @@ def draw(
     name: str,
     down: Axis,
     along: Axis,
-    cells: Mapping[str, Mapping[tuple[str, str], float]],
+    cells: Mapping[str, Cells],
     title: str,
     notes: Sequence[str] = (),
 ) -> Figure:
@@ -75,7 +100,7 @@ def draw(
     height = 0.7 + (0.6 + max(0.3 * len(down.labels), 0.5)) * len(flows)
     width = min(max(WIDTH, 1.8 + 0.42 * len(along.labels)), MAX_WIDTH)
     figure, grid = panels(title, len(flows), 1, width=width, height=min(height, 2 * MAX_WIDTH))
-    norm = _norm(shown, name, [value for flow in flows for value in cells[flow].values()])
+    norm = _norm(shown, name, [one.value for flow in flows for one in cells[flow].values()])
     # The title says what all the maps show.
     label = shown.head if len(flows) == 1 else shown.head.partition(" / ")[2]
     room = max(0.3 * len(down.labels), 0.5) * 72 / LETTER
@@ -84,7 +109,9 @@ def draw(
         ax.set_title(flow, fontsize=9, fontweight="normal")
         ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
     grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))
-    note(figure, *notes, left_out("flow", list(cells)[MAX_MAPS:]))
+    bounds = any(one.is_bound for flow in flows for one in cells[flow].values())
+    below = f"{intervals.BELOW} {intervals.WORDS[intervals.BELOW]}" if bounds else ""
+    note(figure, *notes, below, left_out("flow", list(cells)[MAX_MAPS:]))
     return figure
 
 
@@ -103,15 +130,16 @@ def _norm(shown: Quantity, name: str, values: Sequence[float]) -> Normalize:
 def _map(
     ax: Axes,
     axes: tuple[Axis, Axis],
-    cells: Mapping[tuple[str, str], float],
+    cells: Cells,
     norm: Normalize,
     label: str,
 ) -> None:
     down, along = axes
-    grid = [[cells.get((row, column), math.nan) for column in along.labels] for row in down.labels]
+    shown = [[cells.get((row, column)) for column in along.labels] for row in down.labels]
+    grid = [[math.nan if one is None else one.value for one in row] for row in shown]
     image = ax.imshow(grid, cmap="cividis", aspect="auto", norm=norm)
     # An arrow where values exceed the scale.
-    extend = "max" if max(cells.values()) > (norm.vmax or 0.0) else "neither"
+    extend = "max" if max(one.value for one in cells.values()) > (norm.vmax or 0.0) else "neither"
     bar = ax.figure.colorbar(image, ax=ax, label=label, aspect=12, pad=0.015, extend=extend)
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_major_formatter(lambda value, _: brief(value))
@@ -128,12 +156,11 @@ def _map(
     )
     if len(along.labels) > MAX_CELLS:
         return
-    for y, row in enumerate(grid):
-        for x, value in enumerate(row):
-            words = "–" if math.isnan(value) else brief(value)
-            colour = "white" if norm(value) < 0.5 else "black"
-            if math.isnan(value):
-                colour = INK
+    for y, row in enumerate(shown):
+        for x, one in enumerate(row):
+            words, colour = "–", INK
+            if one is not None:
+                words, colour = one.text, "white" if norm(one.value) < 0.5 else "black"
             ax.text(x, y, words, ha="center", va="center", color=colour, fontsize=7.5)
 
 

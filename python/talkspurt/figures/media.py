@@ -10,6 +10,7 @@ from talkspurt._text.format import time_text, verdict
 from talkspurt.figures import style
 from talkspurt.figures.time import DROP, MAX_FLOWS, say_shown, styles_of
 from talkspurt.metrics import opinion
+from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,10 +39,16 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     shown = rows.head(MAX_FLOWS).to_dicts()
     styles = styles_of(result)
     figure, (ax,) = style.sheet("MOS, and what took from it", height=1.15 + 0.42 * len(shown))
+    score = column("mos")
     for place, row in enumerate(shown):
-        ax.barh(place, row["mos"] - 1, left=1, color=styles[row["name"]].colour, height=0.62)
-        found = verdict(row["r_factor"])
-        left = row["mos"]
+        bound = score.outside(row)
+        left = row["mos"] if bound is None else bound
+        colour = styles[row["name"]].colour
+        look: Any = (
+            {"color": colour} if bound is None else {"edgecolor": colour, "facecolor": "none"}
+        )
+        ax.barh(place, left - 1, left=1, height=0.62, **look)
+        found = verdict(row["r_factor"]) if bound is None else None
         for cause, colour in style.CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0
             # The three are computed separately, so their sum may exceed the whole.
@@ -50,7 +57,7 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
         ax.text(
             max(left, BEST_MOS) + 0.06,
             place,
-            f"{row['mos']:.2f}  {found.short if found else ''}",
+            f"{score.of(row)}  {'out of range' if bound else found.short if found else ''}",
             va="center",
             fontsize=8.5,
         )

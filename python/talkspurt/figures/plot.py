@@ -10,18 +10,19 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
 from talkspurt import intervals
+from talkspurt._text.format import VERDICTS
 from talkspurt.figures import chart, decimating, maps, panel, scale, style, values
 from talkspurt.figures.panel import MAX_PANELS
 from talkspurt.figures.values import Numbers, Part, Plot, against, half_width, mean_of, short
@@ -31,6 +32,10 @@ from talkspurt.results.study_data import StudyData
 
 TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
+TALL_OF_SEVERAL = 2.5
+"""Height of one panel of a measure below another."""
+NARROWEST = 1.9
+"""Width of a panel with its numbers in inches, at least, in a figure of a given width."""
 MAX_WIDTH = 16.0
 """Width of a figure of many bars, in inches, at most."""
 BAR = 0.11
@@ -50,7 +55,45 @@ MAX_STEPS = 400
 """Steps of a CDF."""
 
 
+Looks = Mapping[str, style.Style]
+
+
 def figure(
+    study: StudyData,
+    measures: str | Sequence[str],
+    *,
+    size: tuple[float | None, float | None] = (None, None),
+    **options: Any,
+) -> Figure:
+    """Draw measures of the catalogue below each other; see :meth:`talkspurt.Study.figure`."""
+    names = [measures] if isinstance(measures, str) else list(dict.fromkeys(measures))
+    plots: list[Plot] = []
+    faults: dict[str, Exception] = {}
+    for name in names:
+        try:
+            plots.append(_plot(study, name, **options))
+        except (KeyError, ValueError) as error:
+            faults.setdefault(str(error.args[0]), error)
+    if not names:
+        raise ValueError("no metric to draw: name one")
+    if len(names) > 1 and any(one.kind == "map" for one in plots):
+        faults["map"] = ValueError("kind map: draws one metric")
+    if faults:
+        raise values.together(list(faults.values())) from None
+    with style.styled():
+        if plots[0].kind == "map":
+            drawn = _map(plots[0])
+            style.set_size(drawn, size)
+            return drawn
+        sheets = [_Sheet.of(plot, size[0], several=len(plots) > 1) for plot in plots]
+        if len(sheets) == 1:
+            alone = Figure(figsize=(sheets[0].width, size[1] or sheets[0].height))
+            sheets[0].draw(alone)
+            return alone
+        return _stacked(sheets, size[1])
+
+
+def _plot(
     study: StudyData,
     measure: str,
     *,
@@ -61,9 +104,10 @@ def figure(
     link: str | None = None,
     bin_s: float | None = None,
     time: bool = False,
-) -> Figure:
-    """Draw a measure of the catalogue; see :meth:`talkspurt.Study.figure`."""
+) -> Plot:
+    """What is to be drawn of a measure."""
     faults: list[Exception] = []
+    over, by = (values.axis_called(study, name) for name in (over, by))
     if time and over not in (None, values.TIME):
         faults.append(ValueError(f"time, and over {over!r}: give one of them"))
     if kind is not None and kind not in values.KINDS:
@@ -96,75 +140,165 @@ def figure(
         raise values.together(faults) from None
     drawn = values.chosen(study, one, found, over, by, kind)
     drawn.notes.extend(filter(None, [values.sample_note(study, one, found)]))
-    with style.styled():
-        if drawn.kind == "map":
-            return _map(drawn)
-        if drawn.kind == "cdf":
-            return _drawn(drawn, _cdf)
-        if drawn.over is None:
-            return _drawn(drawn, _curves)
-        return _drawn(drawn, {"bars": _bars, "box": _boxes}.get(drawn.kind, _points))
+    return drawn
 
 
-def _drawn(drawn: Plot, draw: Any) -> Figure:
-    """The panels, each drawn by ``draw``, with a legend beside them and notes below."""
-    every = drawn.panels()
-    shown = list(every.items())[:MAX_PANELS]
-    labels = drawn.labels(drawn.by)
-    columns = 1 if len(shown) == 1 else 2 if len(shown) in (2, 4) else 3
-    width = style.WIDTH
-    below = 0.0
-    shared = len(shown) > 1 and drawn.place not in drawn.rest
-    # Panels with scales of their own are narrower by their numbers.
-    own = 1.0 if shared or len(shown) == 1 else OWN
-    of_bars = drawn.kind in ("bars", "box")
-    # Lines and points of numbers are placed to scale.
-    if drawn.over and (of_bars or not scale.numbers(drawn.labels(drawn.over))):
-        groups = drawn.groups(drawn.over).labels
-        bars = len(labels) * BAR if of_bars else 0.0
-        need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
-        if columns * need > style.WIDTH:
-            columns = max(1, min(columns, int(MAX_WIDTH / need)))
-        width = min(max(style.WIDTH, columns * need), MAX_WIDTH)
-        if panel.slanted(groups, own * columns * style.WIDTH / width):
-            below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
-    height = TALL if len(shown) == 1 else 0.9 + ROW * -(-len(shown) // columns)
-    named = {} if drawn.by else _transports_to_name(drawn)
-    beside = LEGEND if drawn.by or named else 0.0
-    entries = len(labels) if drawn.by else len(named)
-    height = max(height + below, 0.9 + 0.17 * entries)
-    figure, grid = style.panels(
-        textwrap.shorten(_title(drawn), int(13 * width), placeholder=" …"),
-        len(shown),
-        columns,
-        width=width,
-        height=height,
-        sharex=drawn.kind != "cdf" and len(shown) > 1,
-        sharey=shared,
-    )
-    for i, (ax, (key, found)) in enumerate(zip(grid, shown, strict=True)):
-        bottom = i >= len(shown) - columns
-        draw(drawn, ax, found, own * columns * style.WIDTH / width, bottom=bottom)
-        if key:
-            words = _words(drawn, key)
-            ax.set_title(
-                short(words, int(panel.TITLE_LETTERS * (width - beside) / columns / own)),
-                fontsize=9,
-                fontweight="normal",
-            )
-        if i % columns == 0:
-            ax.set_ylabel(textwrap.fill(ax.get_ylabel(), 34 if len(shown) == 1 else 26))
-        else:
-            ax.set_ylabel("")
-        if drawn.kind != "cdf" and not bottom:
-            ax.set_xlabel("")
-    if drawn.by and len(labels) > 1:
-        _legend(drawn, figure, drawn.by, {label: drawn.looks[label] for label in labels})
-    elif named:
-        _legend(drawn, figure, "transport", named)
-    rest = [_words(drawn, key) for key in list(every)[MAX_PANELS:]]
-    style.note(figure, *dict.fromkeys(drawn.notes), style.left_out("panel", rest))
+def _stacked(sheets: Sequence[_Sheet], height: float | None) -> Figure:
+    """Several measures below each other, with one legend if it is the same for all."""
+    heights = [sheet.height for sheet in sheets]
+    width = max(sheet.width for sheet in sheets)
+    figure = Figure(figsize=(width, height or sum(heights)))
+    places = figure.subfigures(len(sheets), 1, squeeze=False, height_ratios=heights)[:, 0]
+    together = len({sheet.entries for sheet in sheets}) == 1
+    for sheet, place in zip(sheets, places, strict=True):
+        sheet.draw(place, alone=False, legend=not together)
+    if together:
+        sheets[0].legend(figure)
+    style.note(figure, *dict.fromkeys(words for sheet in sheets for words in sheet.notes))
     return figure
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """The panels of a measure: how many, how large, and what the legend beside them names."""
+
+    drawn: Plot
+    every: Mapping[tuple[str, ...], list[Part]]
+    columns: int
+    width: float
+    height: float
+    own: float
+    shared: bool
+    named: Looks
+
+    @classmethod
+    def of(cls, drawn: Plot, given: float | None, *, several: bool) -> _Sheet:
+        """Lay out the panels, in a figure of a given width in inches if there is one."""
+        every = drawn.panels()
+        count = min(len(every), MAX_PANELS)
+        labels = drawn.labels(drawn.by)
+        columns = 1 if count == 1 else 2 if count in (2, 4) else 3
+        width = given or style.WIDTH
+        if given:
+            columns = max(1, min(columns, int(given / NARROWEST)))
+        below = 0.0
+        shared = count > 1 and drawn.place not in drawn.rest
+        # Panels with scales of their own are narrower by their numbers.
+        own = 1.0 if shared or count == 1 else OWN
+        of_bars = drawn.kind in ("bars", "box")
+        # Lines and points of numbers are placed to scale.
+        if drawn.over and (of_bars or not scale.numbers(drawn.labels(drawn.over))):
+            groups = drawn.groups(drawn.over).labels
+            bars = len(labels) * BAR if of_bars else 0.0
+            need = len(groups) * max(bars, panel.SLOPING / 72) + 1.8
+            if not given:
+                if columns * need > style.WIDTH:
+                    columns = max(1, min(columns, int(MAX_WIDTH / need)))
+                width = min(max(style.WIDTH, columns * need), MAX_WIDTH)
+            if panel.slanted(groups, own * columns * style.WIDTH / width):
+                below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
+        tall = TALL_OF_SEVERAL if several else TALL
+        height = tall if count == 1 else 0.9 + ROW * -(-count // columns)
+        named = {} if drawn.by else _transports_to_name(drawn)
+        if drawn.by and len(labels) > 1:
+            named = {label: drawn.looks[label] for label in labels}
+        height = max(height + below, 0.9 + 0.17 * len(named))
+        return cls(drawn, every, columns, width, height, own, shared, named)
+
+    @property
+    def entries(self) -> tuple[Any, ...]:
+        """What the legend says."""
+        return (self.drawn.by, self.drawn.kind, *self.named.items())
+
+    def legend(self, figure: Figure | SubFigure) -> None:
+        """Draw the legend beside the panels."""
+        if self.named:
+            _legend(self.drawn, figure, self.drawn.by or "transport", self.named)
+
+    @property
+    def notes(self) -> list[str]:
+        """What is said below the panels, once they are drawn."""
+        rest = [_words(self.drawn, key) for key in list(self.every)[MAX_PANELS:]]
+        return list(filter(None, [*self.drawn.notes, style.left_out("panel", rest)]))
+
+    def draw(
+        self,
+        figure: Figure | SubFigure,
+        *,
+        alone: bool = True,
+        legend: bool = True,
+    ) -> None:
+        """Draw the panels, with a legend beside them and, if they are ``alone``, notes below."""
+        drawn, columns = self.drawn, self.columns
+        draw: Any = _cdf if drawn.kind == "cdf" else _curves
+        if drawn.kind != "cdf" and drawn.over is not None:
+            draw = {"bars": _bars, "box": _boxes}.get(drawn.kind, _points)
+        shown = list(self.every.items())[:MAX_PANELS]
+        grid = style.fill(
+            figure,
+            textwrap.shorten(_title(drawn), int(13 * self.width), placeholder=" …"),
+            len(shown),
+            columns,
+            sharex=drawn.kind != "cdf" and len(shown) > 1,
+            sharey=self.shared,
+        )
+        beside = LEGEND if self.named else 0.0
+        across = self.own * columns * style.WIDTH / self.width
+        for i, (ax, (key, found)) in enumerate(zip(grid, shown, strict=True)):
+            bottom = i >= len(shown) - columns
+            draw(drawn, ax, found, across, bottom=bottom)
+            if drawn.kind != "cdf":
+                _classes(drawn, ax, named=columns == 1)
+            if key:
+                words = _words(drawn, key)
+                letters = panel.TITLE_LETTERS * (self.width - beside) / columns / self.own
+                ax.set_title(short(words, int(letters)), fontsize=9, fontweight="normal")
+            if i % columns == 0:
+                ax.set_ylabel(textwrap.fill(ax.get_ylabel(), 34 if len(shown) == 1 else 26))
+            else:
+                ax.set_ylabel("")
+            if drawn.kind != "cdf" and not bottom:
+                ax.set_xlabel("")
+        if legend:
+            self.legend(figure)
+        if alone:
+            style.note(figure, *dict.fromkeys(self.notes))
+
+
+CLASSED = {
+    "mos": "from_mos", "mos_over_time": "from_mos", "r_factor": "from_r", "r_over_time": "from_r",
+}  # fmt: skip
+"""The measures on whose scales ITU-T G.107 Annex B has classes of users' satisfaction."""
+BANDS = (
+    (style.GREEN, 0.16), (style.GREEN, 0.08), (style.ORANGE, 0.08), (style.ORANGE, 0.16),
+    (style.VERMILLION, 0.10), (style.VERMILLION, 0.18),
+)  # fmt: skip
+"""Colour and opacity of a class, the best first."""
+LEAST_BAND = 0.03
+"""Share of the height at which a band has its name beside it."""
+
+
+def _classes(drawn: Plot, ax: Axes, *, named: bool) -> None:
+    """Classes of users' satisfaction as bands behind the values."""
+    ends = CLASSED.get(drawn.one.name)
+    if ends is None:
+        return
+    top = drawn.quantity.most
+    lowest, highest = ax.get_ylim()
+    for one, (colour, opacity) in zip(VERDICTS, BANDS, strict=True):
+        low = max(getattr(one, ends), drawn.quantity.least)
+        ax.axhspan(low, top, color=colour, alpha=opacity, linewidth=0, zorder=0.1)
+        begin, end = max(low, lowest), min(top, highest)
+        if named and end - begin > LEAST_BAND * (highest - lowest):
+            look: dict[str, Any] = {
+                "fontsize": 6,
+                "va": "center",
+                "transform": ax.get_yaxis_transform(),
+            }
+            ax.text(1.006, (begin + end) / 2, one.short, **look)
+        top = low
+    names = f": {', '.join(one.short for one in VERDICTS)}, from the top"
+    drawn.notes.append(f"Bands: users' satisfaction, ITU-T G.107 Annex B{'' if named else names}.")
 
 
 def _words(drawn: Plot, key: Sequence[str]) -> str:
@@ -185,7 +319,7 @@ def _title(drawn: Plot) -> str:
     return f"{label} · {names.pop()}" if len(names) == 1 else label
 
 
-def _legend(drawn: Plot, figure: Figure, title: str, looks: Mapping[str, style.Style]) -> None:
+def _legend(drawn: Plot, figure: Figure | SubFigure, title: str, looks: Looks) -> None:
     handles: list[Any] = []
     for label, look in looks.items():
         words = short(label) or "–"
@@ -292,7 +426,8 @@ def _points(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
                 continue
             own = look if drawn.by else colours.get(labels[i], look)
             if not joined:
-                values = [part.number * size for part in cells[labels[i], label]]
+                its_parts = (part for part in cells[labels[i], label] if not part.outside)
+                values = [part.number * size for part in its_parts]
                 if len(values) > 1:
                     faint: dict[str, Any] = {"alpha": 0.35, "ls": "none", "transform": beside}
                     ax.plot([at] * len(values), values, ".", color=own.colour, **faint)
@@ -347,9 +482,10 @@ def _bars(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, botto
         made.append(
             chart.Bars(
                 label,
-                [math.nan if row is None else size * row["mean"] for row in its],
+                [math.nan if row is None else size * intervals.level(row) for row in its],
                 [colours[group].colour for group in labels] if colours else own,
                 ends=[_scaled(intervals.ends(row), size) if row else None for row in its],
+                bounds=[row is not None and row["bound"] is not None for row in its],
             )
         )
     chart.draw_bars(ax, made, drawn.quantity.head)
@@ -384,6 +520,7 @@ def _boxes(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bott
         f"Boxes: median and quartiles of {about}; whiskers: {WHISKERS[0]} and {WHISKERS[1]} %; "
         "dots: minimum and maximum."
     )
+    drawn.notes.extend([OF_BOUNDS] if any(part.outside for part in found) else [])
     panel.frame(ax, drawn.groups(drawn.over), None, columns, bottom=bottom)
     ax.grid(visible=False, axis="x")
     ax.set_ylabel(drawn.quantity.head)
@@ -402,6 +539,9 @@ def _box(ax: Axes, x: float, width: float, values: Numbers, colour: str) -> None
         ax.plot([x, x], [start, end], color=colour, lw=1)
         ax.plot([x - width / 4, x + width / 4], [end, end], color=colour, lw=1)
     ax.plot([x, x], [values.min(), values.max()], ".", color=colour, ms=3.5)
+
+
+OF_BOUNDS = "Values outside the range of the E-model count with their upper bound."
 
 
 def _pooled(found: Sequence[Part]) -> Numbers:
@@ -435,6 +575,7 @@ def _cdf(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom
             steps=True, band=band, marker="o" if len(x) == 2 and x[0] == x[1] else "",
         )  # fmt: skip
         chart.draw(ax, [line], drawn.quantity.head, "share of values", legend=False)
+    drawn.notes.extend([OF_BOUNDS] if any(part.outside for part in found) else [])
     ax.set_ylim(0, 1.02)
     if drawn.is_mos:
         ax.set_xlim(1, 4.6)
@@ -523,14 +664,11 @@ def _line(
 def _map(drawn: Plot) -> Figure:
     """Cells over two axes, one map for each panel."""
     assert drawn.over is not None and drawn.by is not None
-    cells: dict[str, dict[tuple[str, str], float]] = {}
-    rows = []
+    cells: dict[str, maps.Cells] = {}
     for key, found in drawn.panels().items():
         shown = cells.setdefault(" · ".join(key), {})
         for (over, by), its in _cells(drawn, found).items():
-            row = drawn.row(its)
-            rows.append(row)
-            shown[by, over] = row["mean"] * drawn.quantity.scale
+            shown[by, over] = maps.cell(drawn.row(its), drawn.quantity.scale)
     down, along = (Axis(name, "", tuple(drawn.labels(name))) for name in (drawn.by, drawn.over))
     words = ["Means over each run."] if against(drawn.one) is not None else []
     if drawn.study.replications > 1:

@@ -24,7 +24,7 @@ from talkspurt._text.escaping import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 INK = "#24292e"
 FAINT = "#9aa1a8"
@@ -259,20 +259,45 @@ def panels(
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
+    return figure, fill(figure, title, count, columns, **layout)
+
+
+def fill(
+    figure: Figure | SubFigure, title: str, count: int, columns: int, **layout: Any
+) -> list[Axes]:
+    """Fill a figure, or a part of one, with ``count`` axes in rows, under one title."""
     grid = figure.subplots(-(-count // columns), columns, squeeze=False, **layout).ravel()
     for ax in grid[count:]:
         ax.set_visible(False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold", color=INK)
-    return figure, list(grid[:count])
+    return list(grid[:count])
 
 
 LETTERS = 110
 """Maximum letters per line of a note of a full-width figure."""
 
 
-def note(figure: Figure, *words: str) -> None:
-    """A note below a figure; nothing if it is empty."""
-    letters = int(LETTERS * figure.get_figwidth() / WIDTH)
+def set_title(figure: Figure, title: str | None) -> None:
+    """Give a figure another title, if there is one."""
+    if title is None:
+        return
+    if figure.get_suptitle() or figure.subfigs:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold", color=INK)
+    else:
+        figure.axes[0].set_title(title, loc="left")
+
+
+def set_size(figure: Figure, size: tuple[float | None, float | None]) -> None:
+    """Give a figure another width and height, in inches, as far as they are given."""
+    width, height = size
+    figure.set_size_inches(width or figure.get_figwidth(), height or figure.get_figheight())
+
+
+def note(figure: Figure | SubFigure, *words: str) -> None:
+    """A note below a figure, or a part of one; nothing if it is empty."""
+    whole = figure.get_figure(root=True)
+    assert whole is not None
+    letters = int(LETTERS * whole.get_figwidth() / WIDTH)
     lines = [line for part in words if part for line in wrap(part, letters)]
     if lines:
         figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color=INK)
@@ -379,23 +404,26 @@ def pdf(figure: Figure) -> bytes:
     return file.getvalue()
 
 
-def png(figure: Figure) -> bytes:
+def png(figure: Figure, dpi: float = PNG_DPI) -> bytes:
     """The figure as PNG on white."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
 
     file = io.BytesIO()
     face = figure.get_facecolor()
-    with _printing(figure, PNG_DPI):
+    with _printing(figure, dpi):
         figure.set_facecolor(PAPER)
         canvas: Any = FigureCanvasAgg(figure)
         canvas.draw()
         # Nothing of it is transparent. This level and strategy make smaller files of figures than
         # Pillow's, in two thirds of the time.
         drawn = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        how = {"compress_level": 4, "compress_type": zlib.Z_DEFAULT_STRATEGY}
-        drawn.save(file, "PNG", dpi=(PNG_DPI, PNG_DPI), **how)
+        written = PngInfo()
+        written.add_text("Software", "talkspurt")
+        how = {"compress_level": 4, "compress_type": zlib.Z_DEFAULT_STRATEGY, "pnginfo": written}
+        drawn.save(file, "PNG", dpi=(dpi, dpi), **how)
         figure.set_facecolor(face)
     return file.getvalue()
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from talkspurt._text.format import offered
+from talkspurt._text.format import offered, same
 from talkspurt.figures import scale, style
 from talkspurt.figures.panel import across
 from talkspurt.metrics import Metric
@@ -60,6 +60,7 @@ class Part:
         y: the values; a single one without ``x``.
         x: where they are.
         until_s: the end of the run, to which the last value of a gauge holds.
+        outside: whether the value is outside the range of its model; ``y`` is then its bound.
     """
 
     told: Mapping[str, str]
@@ -70,6 +71,7 @@ class Part:
     y: Numbers
     x: Numbers | None = None
     until_s: float = 0.0
+    outside: bool = False
 
     @property
     def number(self) -> float:
@@ -119,12 +121,16 @@ def parts(study: StudyData, one: Metric, name: str | None, bin_s: float | None) 
             except (KeyError, ValueError) as error:
                 problem = problem or error
                 continue
+            bound = one.outside(row) if isinstance(one, Column) and one.table == "flows" else None
+            if bound is not None:
+                y = np.array([bound])
             told = {**{key: row.get(key) or "–" for key in OF_FLOWS}, **run.settings}
             shown = member if name == member else group
             told[kind] = ALL_FLOWS if one.name in OF_RUNS else shown
             if np.isfinite(y).any():
                 over = row.get(TRANSPORT) or ""
-                found.append(Part(told, member, over, run.replicate, run.seed, y, x, until_s))
+                where = (told, member, over, run.replicate, run.seed, y, x, until_s)
+                found.append(Part(*where, outside=bound is not None))
             if one.name in OF_RUNS:
                 break
     if not found and name is not None:
@@ -134,6 +140,12 @@ def parts(study: StudyData, one: Metric, name: str | None, bin_s: float | None) 
     if not found and problem is not None:
         raise problem
     return found
+
+
+def axis_called(study: StudyData, name: str | None) -> str | None:
+    """An axis of the study, or of any figure, by its name in any letters."""
+    others = (FLOW, LINK, *OF_FLOWS, TIME)
+    return name and same(name, [*(axis.name for axis in study.axes), *others])
 
 
 def missing(study: StudyData, one: Metric, name: str | None) -> ValueError:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import sys
 from pathlib import Path
 
 from talkspurt._commands.running import sets_of
 from talkspurt._storage import file_access
+from talkspurt._storage.output_folder import refuse_file
 from talkspurt._terminal.progress import Bar
 from talkspurt._text.escaping import print_json, visible
-from talkspurt.errors import BadInputError, StoreError
+from talkspurt.errors import BadInputError
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script
 from talkspurt.scenarios.source import read
 
 
-def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | None) -> None:
+def export(
+    scenario: Path, *, out: Path | None, sets: list[str], seed: int | None, overwrite: bool = False
+) -> None:
     """Write a scenario as a script for ns-2."""
     made = script.write(read(scenario, set=sets_of(sets), seed=seed))
     if out is None:
         sys.stdout.write(made.text)
     else:
-        _refuse_other(
-            out, rb"for ns-2\.35, written by talkspurt", "script of ours; choose another --out"
-        )
+        ours = rb"for ns-2\.35, written by talkspurt"
+        refuse_file(out, lambda file: _begins(file, ours), "script of ours", overwrite=overwrite)
         out.write_text(made.text, encoding="utf-8")
         print(f"{out}: its trace may become {file_access.size(made.trace_bytes)} long")
     _say(made.notes)
@@ -43,6 +44,7 @@ def crosscheck(
     seeds: int | None,
     as_json: bool,
     trace: Path | None,
+    overwrite: bool = False,
 ) -> None:
     """Run a scenario in both simulators and print their measurements."""
     if seeds is not None and seeds < 1:
@@ -52,7 +54,9 @@ def crosscheck(
             raise BadInputError(f"--trace: keeps the trace of one run, and --seeds {seeds} asks "
                                 "for more")  # fmt: skip
         seeds = 1
-        _refuse_other(trace, rb"\A[-+rdhv] ", "trace of ns-2; choose another --trace")
+        refuse_file(
+            trace, lambda file: _begins(file, rb"\A[-+rdhv] "), "trace of ns-2", overwrite=overwrite
+        )
     changes = sets_of(sets)
     question = read(scenario, set=changes, seed=seed)
     if seeds is None and question.plan.replications == 1 and not question.plan.axes:
@@ -73,14 +77,9 @@ def crosscheck(
     _say(found.notes)
 
 
-def _refuse_other(file: Path, like: bytes, what: str) -> None:
-    """Raise StoreError if an existing file is not an earlier output: notes, or a scenario."""
-    if not file.is_file():
-        return
-    with file.open("rb") as there:
-        head = there.read(2000)
-    if head and not re.search(like, head):
-        raise StoreError(errno.EEXIST, f"exists and is no {what}", str(file))
+def _begins(file: Path, like: bytes) -> bool:
+    """Whether the first 2000 bytes of a file have an expression."""
+    return re.search(like, file_access.first_bytes(file, 2000)) is not None
 
 
 def _say(words: list[str]) -> None:

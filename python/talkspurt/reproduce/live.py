@@ -100,7 +100,7 @@ class LiveRow:
 
 
 @interrupts.undisturbed()
-def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
+def run(study: str, *, out: Path | None, as_json: bool, pdf: bool, overwrite: bool) -> None:
     """Measure, print and write; a stop or a failure comes after the results."""
     if study not in NAMES:
         raise BadInputError(f"--live: measures {' or '.join(NAMES)}, not {study}")
@@ -113,7 +113,8 @@ def run(study: str, *, out: Path | None, as_json: bool, pdf: bool) -> None:
         found, rows, _ = _measure(study)
         _print(study, rows, found, as_json=as_json)
     else:
-        with output_folder.Staging(folder) as staging:
+        claim = output_folder.Claim("reproduction", overwrite=overwrite)
+        with output_folder.Staging(folder, claim) as staging:
             found, rows, simulated = _measure(study)
             # First: what was measured for a quarter of an hour is not lost with a full disk.
             _print(study, rows, found, as_json=as_json)

@@ -37,6 +37,7 @@ def run(
     sets: Sequence[str] = (),
     pdf: bool = False,
     live: bool = False,
+    overwrite: bool = False,
 ) -> None:
     """Re-run with the command line's options."""
     if live:
@@ -45,7 +46,7 @@ def run(
         for option, given in (("--set", sets), ("--ns2", fresh_ns2), ("--jobs", jobs)):
             if given:
                 raise BadInputError(f"{option}: has no effect on --live")
-        real_time.run(study, out=out, as_json=as_json, pdf=pdf)
+        real_time.run(study, out=out, as_json=as_json, pdf=pdf, overwrite=overwrite)
         return
     # The tables are small and every core runs a scenario: threads for each would only wait.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -63,8 +64,9 @@ def run(
     if folder is None:
         _print(list(coming), study, as_json=as_json)
         return
+    claim = output_folder.Claim("reproduction", overwrite=overwrite)
     # Check that the folder is writable before the work, not after.
-    with output_folder.Staging(folder) as staging:
+    with output_folder.Staging(folder, claim) as staging:
         found = dossier.write(coming, study, staging.folder, step=_say, pdf=pdf)
         where = staging.commit()
     _print(found, study, as_json=as_json)

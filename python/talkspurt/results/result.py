@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from talkspurt._storage import disk_space, remote, writer
 from talkspurt._storage.output_folder import DRAWN, Claim, Staging
+from talkspurt._text.format import same
 from talkspurt.analysis.answer import Answer, answer
 from talkspurt.results.run_data import RunData
 from talkspurt.results.study_data import StudyData
@@ -35,7 +36,7 @@ class Saved:
 
     def figure(
         self,
-        measure: str,
+        measure: str | Sequence[str],
         *,
         over: str | None = None,
         by: str | None = None,
@@ -44,14 +45,16 @@ class Saved:
         link: str | None = None,
         bin_s: float | None = None,
         time: bool = False,
+        size: tuple[float | None, float | None] = (None, None),
     ) -> Figure:
-        """A measure as a matplotlib figure; intervals where there are replications.
+        """Measures as a matplotlib figure; intervals where there are replications.
 
         Of one run, a name of ``talkspurt.figures.KINDS`` without any other option but ``flow`` and
         ``link`` is that figure, as in the report.
 
         Args:
-            measure: a metric of flows or links that ``talkspurt metrics`` lists.
+            measure: a metric of flows or links that ``talkspurt metrics`` lists, or a title of the
+                tables on the terminal; of several, one below the other.
             over: what the x axis is: an axis of the study, ``flow``, ``link``, ``transport`` or
                 ``source``, or ``time``. Default: an axis that does not change the transport,
                 preferably one of numbers; for a metric that is drawn against time or another
@@ -68,6 +71,8 @@ class Saved:
             bin_s: bin width in seconds, for metrics counted in time bins.
             time: draw the metric over time that belongs to a number of the whole run, as
                 ``goodput_over_time`` to ``goodput_bps``.
+            size: width and height in inches; None: 7.2, and more for many bars; the height that
+                the panels need.
 
         Raises:
             KeyError: if the figure, metric, axis, flow or link does not exist, or the packet table
@@ -76,14 +81,18 @@ class Saved:
         """
         options: Any = {"over": over, "by": by, "kind": kind, "bin_s": bin_s, "time": time}
         from talkspurt import figures
-        from talkspurt.figures import plot
+        from talkspurt.figures import plot, style
 
         study: Any = self
         if isinstance(self, RunData):
-            if measure in figures.KINDS and all(one in (None, False) for one in options.values()):
-                return figures.figure(self, measure, flow=flow, link=link)
+            kind_of_report = same(measure, figures.KINDS) if isinstance(measure, str) else ""
+            plain = all(one in (None, False) for one in options.values())
+            if kind_of_report in figures.KINDS and plain:
+                drawn = figures.figure(self, kind_of_report, flow=flow, link=link)
+                style.set_size(drawn, size)
+                return drawn
             study = StudyData.of_run(self)
-        return plot.figure(study, measure, flow=flow, link=link, **options)
+        return plot.figure(study, measure, flow=flow, link=link, size=size, **options)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one self-contained HTML file; returns its path."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from talkspurt._lazy import pl
-from talkspurt._text.format import offered
+from talkspurt._text.format import offered, same
 from talkspurt.analysis.means import Interval, bootstrap, student
-from talkspurt.metrics.catalogue import SOUND, VIEWS, Computed, Metric, of_a_flow, quantity
+from talkspurt.metrics.catalogue import SOUND, VIEWS, Column, Computed, Metric, of_a_flow, quantity
 from talkspurt.results import concatenation
 from talkspurt.results.axis import Axis
 from talkspurt.results.run_data import SUMMARIES, RunData, finite
@@ -267,19 +267,20 @@ class StudyData:
         """
         for name, label in settings.items():
             self._check_label(self.axis(name), label)
-        wanted = settings.items()
+        wanted = [(self.axis(name).name, label) for name, label in settings.items()]
         return [run for run in self.runs if all(run.settings[k] == v for k, v in wanted)]
 
     def axis(self, name: str) -> Axis:
-        """The axis of this name.
+        """The axis of this name, in any letters.
 
         Raises:
             KeyError: if there is none.
         """
         axes = {axis.name: axis for axis in self.axes}
-        if name not in axes:
+        meant = same(name, axes)
+        if meant not in axes:
             raise KeyError(f"no axis {name!r}; {offered(name, [*axes])}")
-        return axes[name]
+        return axes[meant]
 
     def _check_label(self, axis: Axis, label: str) -> None:
         if label not in axis.labels:
@@ -351,6 +352,7 @@ class StudyData:
         observed.
         """
         chosen = self.axis(axis)
+        axis = chosen.name
         base = chosen.labels[0] if baseline is None else baseline
         self._check_label(chosen, base)
         wanted = list(dict.fromkeys(names))
@@ -404,6 +406,19 @@ class StudyData:
         if error is not None and not parts:
             raise error
         return pl.concat(parts, how="vertical_relaxed")
+
+    def with_bounds(self, one: Metric, table: pl.DataFrame, flow: str | None) -> pl.DataFrame:
+        """A table of :meth:`compute`, or of one run, with ``bound`` if the metric may have one.
+
+        It is null but of values outside the range of their model.
+        """
+        limit = self._bounds([one.name]).get(one.name) if isinstance(one, Column) else None
+        if limit is None:
+            return table
+        bound = self.compute(f"flows.{limit}", flow)["value"]
+        return table.with_columns(
+            pl.when(pl.lit(bound) > pl.col("value")).then(pl.lit(bound)).alias("bound")
+        )
 
     def sensitivity(self, measure: str) -> pl.DataFrame:
         """The sensitivity of a metric of flows to each factor of the design.
@@ -512,12 +527,15 @@ class StudyData:
         """Mean and interval over the replications of what some flows have, as in a summary."""
         runs: dict[int, list[float]] = {}
         members: dict[str, list[float]] = {}
+        outside = False
         for part in found:
+            outside = outside or part.outside
             runs.setdefault(part.replicate, []).append(part.number)
             members.setdefault(part.member, []).append(part.number)
         numbers = [_mean(values) for values in runs.values()]
         each = [_mean(values) for values in members.values()] if len(members) > 1 else []
-        return {"measure": one.full_name, **self._interval(numbers, "student", each)}
+        row = {"measure": one.full_name, **self._interval(numbers, "student", each)}
+        return {**row, "bound": row["mean"] if outside else None}
 
     def _interval(
         self, numbers: list[float], kind: Interval, members: Sequence[float] = ()

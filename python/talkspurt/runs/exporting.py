@@ -22,15 +22,18 @@ from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import visible
 from talkspurt._text.format import offered
 from talkspurt.errors import BadInputError, StoreError
+from talkspurt.metrics.catalogue import FLOWS
 from talkspurt.results import validation
 from talkspurt.results.manifest import Origin
 from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import TABLES, recorded
+from talkspurt.runs import spreadsheet
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.source import Question, read
 
-Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
-CLAIM = output_folder.Claim("export")
+Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv", "table", "xlsx"]
+ONE_TABLE = {"table": ".table.csv", "xlsx": ".xlsx"}
+"""Formats that are one file, and the default endings of its name."""
 MEASURED = "was measured on a real path, and cannot be repeated; --to csv copies its tables"
 NOT_RUNS = {
     Origin.MEASURED: MEASURED,
@@ -52,28 +55,34 @@ def export(
     out: str | os.PathLike[str] | None = None,
     *,
     progress: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Export a run, or all runs of a study, to another tool's format; returns the folder.
 
-    A study becomes one folder per run, named as in its ``runs``; as csv, its own tables.
+    A study becomes one folder per run, named as in its ``runs``; as csv, its own tables. As table
+    or xlsx, it is one file with a row for each run and flow, and units in the header.
 
     Args:
         source: folder of a result or a study, or a scenario of one run.
         to: the output format, as ``talkspurt export`` describes it.
-        out: output folder; default: next to the result, or in runs/. Only an export is replaced.
+        out: output folder, or file; default: next to the result, or in runs/. Only an export is
+            replaced.
         progress: whether to show progress on standard error.
+        overwrite: replace something else that talkspurt wrote, or another file.
 
     Raises:
         talkspurt.RunError: if a run cannot be repeated exactly.
         talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
         talkspurt.errors.BadInputError: if the format is unknown, or if the result is of no
-            simulation, unless as csv.
+            simulation, unless as csv, table or xlsx.
         OSError: if reading or writing fails, or the disk has no space.
     """
     if to not in get_args(Format):
         raise BadInputError(visible(f"{to}: no format of exports; {offered(to, get_args(Format))}"))
     source = Path(source)
     found = reader.load(source) if source.is_dir() else None
+    if to in ONE_TABLE:
+        return _one_table(found, source, to, out, overwrite)
     several = isinstance(found, Study)
     runs: list[tuple[Result | None, Path]] = [(None, source)]
     if isinstance(found, Study):
@@ -86,7 +95,8 @@ def export(
     else:
         questions = [_question(result, where) for result, where in runs]
     target = Path(out) if out is not None else _beside(source, to)
-    with output_folder.Staging(target, CLAIM) as staging:
+    claim = output_folder.Claim("export", overwrite=overwrite)
+    with output_folder.Staging(target, claim) as staging:
         if progress:
             say_news(staging.news)
         if to == "csv":
@@ -106,6 +116,31 @@ def export(
             staging.folder / output_folder.MANIFEST, file_access.to_json(manifest)
         )
         return staging.commit()
+
+
+def _one_table(
+    found: Result | Study | None,
+    source: Path,
+    to: str,
+    out: str | os.PathLike[str] | None,
+    overwrite: bool,
+) -> Path:
+    """Write the table for spreadsheets, and return its file."""
+    if found is None:
+        raise _no_tables(source, to)
+    file = _beside(source, to) if out is None else Path(out)
+    endings = (".xlsx",) if to == "xlsx" else (".csv",)
+    if file.suffix.lower() not in endings:
+        raise BadInputError(visible(f"--out {file}: expected a name that ends in {endings[0]}"))
+    study = found if isinstance(found, Study) else Study.of_run(found)
+    spreadsheet.write(study, file, overwrite=overwrite)
+    return file
+
+
+def _no_tables(source: Path, to: str) -> Exception:
+    if not source.exists():
+        return StoreError(errno.ENOENT, "there is no result of talkspurt here", str(source))
+    return _core.RunError(f"{source}: {to} is made of the tables of a result: run it first")
 
 
 def _check_room(questions: Sequence[Question], to: str, target: Path) -> None:
@@ -146,13 +181,14 @@ def _wait(job: _core.Job[str], bar: Bar) -> None:
 
 def _beside(source: Path, to: str) -> Path:
     """The default location of an export: next to the result, or to the study that contains it."""
+    ending = ONE_TABLE.get(to, f".{to}")
     if not source.is_dir():
-        return Path("runs") / f"{source.stem}.{to}"
+        return Path("runs") / f"{source.stem}{ending}"
     folder = file_access.real(source)
     study = around(folder)
     if study is None:
-        return folder.with_name(f"{folder.name}.{to}")
-    return study.with_name(f"{study.name}-{folder.name}.{to}")
+        return folder.with_name(f"{folder.name}{ending}")
+    return study.with_name(f"{study.name}-{folder.name}{ending}")
 
 
 def _question(result: Result | None, source: Path) -> Question:
@@ -207,12 +243,44 @@ def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+def marked(table: pl.LazyFrame) -> pl.LazyFrame:
+    """The same with a text in place of each value outside the range of its model.
+
+    Of a summary, or of differences, the interval is left out, too.
+    """
+    names = table.collect_schema().names()
+    changed = []
+    for one in FLOWS:
+        if one.bound and {one.name, one.bound} <= {*names}:
+            value, bound = pl.col(one.name), pl.col(one.bound)
+            said = pl.format(spreadsheet.below("{}"), bound.round(one.digits))
+            text = value.cast(pl.String)
+            changed.append(pl.when(bound > value).then(said).otherwise(text).alias(one.name))
+    if {"measure", "mean", "bound"} <= {*names}:
+        is_outside = pl.col("bound").is_not_null()
+        said = pl.format(spreadsheet.below("{}"), pl.col("bound").round(2))
+        said = pl.lit("out of range") if "baseline" in names else said
+        mean = pl.col("mean")
+        changed.append(pl.when(is_outside).then(said).otherwise(mean.cast(pl.String)).alias("mean"))
+        others = ("low", "high", "deviation", "member_low", "member_high")
+        changed += [pl.when(~is_outside).then(pl.col(name)).alias(name) for name in others]
+    return table.with_columns(changed)
+
+
+def marked_values(table: pl.DataFrame) -> pl.DataFrame:
+    """A metric as ``talkspurt metrics`` has it, with texts in place of values with a ``bound``."""
+    if "bound" not in table.columns:
+        return table
+    bound, value = pl.col("bound"), pl.col("value")
+    said = pl.format(spreadsheet.below("{}"), bound.round(2))
+    text = pl.when(bound.is_not_null()).then(said).otherwise(value.cast(pl.String))
+    return table.with_columns(text.alias("value")).drop("bound")
+
+
 def _sources(result: Result | Study | None, source: Path) -> list[Path]:
     """The tables of a result that become CSV."""
     if result is None:
-        if not source.exists():
-            raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(source))
-        raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
+        raise _no_tables(source, "csv")
     files = _parquet_files(source)
     if isinstance(result, Result) and result.recorded.get("packets"):
         files.append(source / "packets.parquet")
@@ -228,4 +296,4 @@ def _write_csv(table: Path, known: validation.Known | None, file: Path) -> None:
         else:
             lazy = lazy.collect().lazy()
     with file_access.writing(file):
-        without_formulas(lazy).sink_csv(file)
+        marked(without_formulas(lazy)).sink_csv(file)

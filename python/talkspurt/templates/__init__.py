@@ -51,16 +51,16 @@ def titles() -> dict[str, str]:
     return {name: _read(name)["title"] for name in get_args(Name)}
 
 
-def write(name: Name, path: Path, *, force: bool = False) -> list[Path]:
+def write(name: Name, path: Path, *, overwrite: bool = False) -> list[Path]:
     """Write a template, the files it names and the schema; returns them, the scenario first.
 
     Args:
         name: the template.
         path: the scenario's file, if it ends in ``.toml``, or else its folder.
-        force: replace existing files.
+        overwrite: replace existing files.
 
     Raises:
-        BadInputError: if a file has other content and ``force`` is not set; nothing is written.
+        BadInputError: if a file has other content and ``overwrite`` is not set; nothing is written.
         talkspurt.errors.StoreError: if a file cannot be written.
     """
     file = path if path.suffix == ".toml" else path / f"{name}.toml"
@@ -68,18 +68,18 @@ def write(name: Name, path: Path, *, force: bool = False) -> list[Path]:
     for asset in _assets(_read(name)):
         contents[file.parent / asset.name] = asset.read_bytes()
     contents[file.parent / SCHEMA] = _core.schema().encode()
-    wanted = [file for file, data in contents.items() if force or not _holds(file, data)]
-    there = [] if force else [str(file) for file in wanted if file.exists() or file.is_symlink()]
-    if there:
+    wanted = [file for file, data in contents.items() if overwrite or not _holds(file, data)]
+    there = [str(file) for file in wanted if file.exists() or file.is_symlink()]
+    if there and not overwrite:
         raise BadInputError(
             f"{', '.join(there)}: already there with other content; nothing was written. "
-            "Use --force to replace, or another PATH"
+            "Say --overwrite to replace them, or name another PATH"
         )
     with file_access.writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
     for each in wanted:
         # "x": a file that has appeared since is not overwritten either.
-        with file_access.writing(each), each.open("wb" if force else "xb") as out:
+        with file_access.writing(each), each.open("wb" if overwrite else "xb") as out:
             out.write(contents[each])
     return list(contents)
 

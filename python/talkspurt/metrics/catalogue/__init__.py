@@ -85,10 +85,11 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
     """The metric with this name, or with this letter in the study of voice over transports.
 
     If several share a name, the order is: computed metrics, columns of flows, columns of links,
-    gauges; ``links.sent_packets`` or ``gauges.loss_event_rate`` selects one.
+    gauges; ``links.sent_packets`` or ``gauges.loss_event_rate`` selects one. Capitals do not
+    matter, and the title of a column on the terminal stands for its metric, as in ``Longest gap``.
 
     Args:
-        name: name, optionally with its table's, or letter.
+        name: name, optionally with its table's, or letter, or title.
         of_links: whether to prefer the metric of links.
 
     Raises:
@@ -98,6 +99,8 @@ def metric(name: str, *, of_links: bool = False) -> Metric:
     found = [one for one in every if name in one.names]
     if found:
         return next((one for one in found if one.of_links == of_links), found[0])
+    if (meant := _titled().get(words(name))) is not None:
+        return metric(meant, of_links=of_links)
     near = [repr(one) for one in near_names(name)]
     close = " or ".join(filter(None, [", ".join(near[:-1]), *near[-1:]]))
     hint = f"; did you mean {close}?" if near else "; `talkspurt metrics` lists them"
@@ -122,6 +125,41 @@ TABLES = ("flows", "links", "gauges", "scores", "series", "link_series")
 
 SATISFACTION = ("users", "users' satisfaction")
 """Head of the verdict that ITU-T G.107 Annex B derives from R, and the longer one."""
+
+
+SHORT = {
+    "delay": "delay_mean_s", "loss": "network_loss", "mouth to ear": "mouth_to_ear_mean_s",
+}  # fmt: skip
+"""What a word means of which several titles are made."""
+
+
+@functools.cache
+def _titled() -> dict[str, str]:
+    """The metric that a name in any letters, or a title, stands for, by lower-case words.
+
+    Of several, names come first, then titles of the tables on the terminal in their order there.
+    """
+    found: dict[str, str] = {}
+
+    def add(title: str, one: Metric) -> None:
+        if title:
+            own = one.name if metric(one.name) is one else one.full_name
+            found.setdefault(words(title), own)
+
+    for one in ALL:
+        add(one.name, one)
+        add(one.full_name, one)
+    for view in ("calls", "flows", "video", "links"):
+        for name in VIEWS[view]:
+            add(column(name).title, column(name))
+            add(column(name).long_title, column(name))
+    for one in ALL:
+        add(one.study_title, one)
+    for title in SATISFACTION:
+        found.setdefault(words(title), "r_factor")
+    for one in ALL:
+        add(one.label, one)
+    return {**found, **SHORT}
 
 
 @functools.cache
@@ -159,6 +197,8 @@ def column(name: str) -> Column:
     """
     if name not in _COLUMNS:
         one = metric(name)
+        if isinstance(one, Column):
+            return one
         raise KeyError(f"{one.name} is no column of a run: it is computed when asked for")
     return _COLUMNS[name]
 
@@ -186,7 +226,8 @@ def number(name: str) -> Metric:
     Raises:
         KeyError: if there is no such metric.
     """
-    return next((one for one in NUMBERS if name in one.names), None) or metric(name)
+    found = next((one for one in NUMBERS if name in one.names), None)
+    return found or metric(_titled().get(words(name), name))
 
 
 def quantity(name: str) -> Quantity:
