@@ -222,7 +222,7 @@ def test_bad_words_on_the_command_line(folder, tmp_path, more, expected):
 
 def test_an_unknown_format_names_the_nearest(folder, tmp_path):
     done = refused("export", folder / "small.toml", "--to", "pcap", cwd=tmp_path)
-    assert 'Did you mean "pcapng"?' in " ".join(words(done).replace("│", " ").split())
+    assert "did you mean pcapng?" in words(done)
     assert names(tmp_path) == []
 
 

@@ -308,7 +308,7 @@ def test_an_export_replaces_nothing_but_an_export(run: Path, tmp_path: Path, to:
     place = shutil.copytree(run, tmp_path / "run")
     before = sorted(place.iterdir())
     for target, words in {
-        place: "holds a run of scenario, and would be replaced; choose another --out: ",
+        place: "holds a run of scenario, and would be replaced; choose another --out, or say --overwrite: ",
         place / "trace": "lies inside",
         tmp_path: "is not a result of talkspurt",
     }.items():

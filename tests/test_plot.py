@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import talkspurt
-from command import refused, told
+from command import refused, succeed, told
 from command import talkspurt as run
 from conftest import made, made_study
 from talkspurt import figures
@@ -346,17 +346,22 @@ def test_labels_of_one_and_of_forty_values_do_not_overlap(kind, count):
     assert box.y1 < height + 0.1
 
 
+def dashes(figure):
+    """How many values a figure says are missing."""
+    return [text.get_text() for text in figure.axes[0].texts].count("–")
+
+
 def test_a_missing_value_is_a_dash_or_a_gap():
     study = many(4, none=("v2",))
     figure = study.figure("mos", kind="bars")
-    assert [text.get_text() for text in figure.axes[0].texts] == []  # no part, no place
+    assert dashes(figure) == 0  # no part, no place
     axes = (Axis("a", "", ("1", "2")), Axis("b", "", ("x", "y")))
     runs = [
         made({"a": a, "b": b}, 0, None if (a, b) == ("2", "y") else 3.0) for a in "12" for b in "xy"
     ]
     study = Study("made", "", "", axes, 1, 0.95, "", runs)
     figure = study.figure("mos", kind="bars", over="a", by="b")
-    assert [text.get_text() for text in figure.axes[0].texts] == ["–"]
+    assert dashes(figure) == 1
     line = study.figure("mos", kind="lines", over="a", by="b").axes[0].get_lines()
     assert any(np.isnan(one.get_ydata()).any() for one in line)
     cells = study.figure("mos", kind="map", over="a", by="b").axes[0]
@@ -499,12 +504,14 @@ def test_the_command_writes_what_the_ending_says(saved, tmp_path, ending, begin)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Figure: {file}\n"
     assert file.read_bytes().startswith(begin)
+    # A figure that was written here is replaced without further ado.
+    succeed("plot", saved / "study", "goodput_bps", "-o", file)
 
 
 def test_a_figure_that_cannot_be_written_leaves_the_earlier_one(saved, small):
     (small / "a.svg").write_bytes(b"earlier")
     (small / "ballast").write_bytes(bytes(shutil.disk_usage(small).free - 4096))
-    done = run("plot", saved / "study", "goodput_bps", "-o", small / "a.svg")
+    done = run("plot", saved / "study", "goodput_bps", "-o", small / "a.svg", "--overwrite")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{small}/a.svg: cannot write: the disk is full" in done.stderr
     assert (small / "a.svg").read_bytes() == b"earlier"
@@ -515,7 +522,10 @@ def test_a_figure_goes_through_a_link_and_keeps_its_mode(saved, tmp_path):
     (tmp_path / "real.svg").write_bytes(b"earlier")
     (tmp_path / "real.svg").chmod(0o600)
     (tmp_path / "a.svg").symlink_to("real.svg")
-    done = run("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.svg")
+    assert "is no figure of talkspurt" in told(
+        "plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.svg"
+    )
+    done = run("plot", saved / "study", "goodput_bps", "-o", tmp_path / "a.svg", "--overwrite")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "a.svg").is_symlink()
     assert (tmp_path / "real.svg").read_bytes().startswith(b"<?xml")

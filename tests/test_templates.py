@@ -92,7 +92,7 @@ def test_the_same_again_changes_nothing_and_works(tmp_path):
 
 
 @pytest.mark.parametrize("changed", ["first-call.toml", SPEECH, SCHEMA])
-def test_nothing_is_overwritten_without_force(tmp_path, changed):
+def test_nothing_is_overwritten_without_being_asked(tmp_path, changed):
     (tmp_path / changed).write_text("mine", encoding="utf-8")
     done = refused("init", cwd=tmp_path)
     assert done.stderr.startswith(
@@ -100,7 +100,7 @@ def test_nothing_is_overwritten_without_force(tmp_path, changed):
     )
     assert [file.name for file in tmp_path.iterdir()] == [changed]
     assert (tmp_path / changed).read_text(encoding="utf-8") == "mine"
-    succeed("init", "--force", cwd=tmp_path)
+    succeed("init", "--overwrite", cwd=tmp_path)
     call = (tmp_path / "first-call.toml").read_text(encoding="utf-8")
     assert call == templates.text("first-call")
 
@@ -138,8 +138,8 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_user(tmp_path):
 def test_an_unknown_template_is_answered_with_the_nearest_and_the_list(command, tmp_path):
     done = talkspurt(command, "frist-call", cwd=tmp_path, env={"COLUMNS": "300"})
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert 'Did you mean "first-call"?' in done.stderr
-    assert all(f'"{name}"' in done.stderr for name in NAMES)
+    assert "did you mean first-call?" in done.stderr
+    assert ", ".join(NAMES) in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -228,4 +228,4 @@ def test_completion_is_printed_for_each_shell(shell, start):
 
 def test_completion_for_another_shell_names_the_supported_ones():
     done = refused("completion", "tcsh", env={"COLUMNS": "200"})
-    assert '"bash", "zsh", "fish"' in done.stderr
+    assert "expected one of bash, zsh, fish" in done.stderr

@@ -453,7 +453,7 @@ def schema(*, out: Out = None, overwrite: Overwrite = False) -> None:
         out, lambda file: b"$schema" in file_access.first_bytes(file, 200), "JSON Schema",
         overwrite=overwrite,
     )  # fmt: skip
-    file_access.replace_bytes(out, _core.schema().encode())
+    out.write_text(_core.schema(), encoding="utf-8")
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:

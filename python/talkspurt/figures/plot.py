@@ -34,6 +34,8 @@ TALL, ROW = 3.1, 2.1
 """Height of a figure of one panel, and of each row of several, in inches."""
 TALL_OF_SEVERAL = 2.5
 """Height of one panel of a measure below another."""
+ROOMY = 2.2
+"""Height of a measure in inches from which on the names of bands have room."""
 NARROWEST = 1.9
 """Width of a panel with its numbers in inches, at least, in a figure of a given width."""
 MAX_WIDTH = 16.0
@@ -85,7 +87,7 @@ def figure(
             drawn = _map(plots[0])
             style.set_size(drawn, size)
             return drawn
-        sheets = [_Sheet.of(plot, size[0], several=len(plots) > 1) for plot in plots]
+        sheets = [_Sheet.of(plot, size, len(plots)) for plot in plots]
         if len(sheets) == 1:
             alone = Figure(figsize=(sheets[0].width, size[1] or sheets[0].height))
             sheets[0].draw(alone)
@@ -170,10 +172,13 @@ class _Sheet:
     own: float
     shared: bool
     named: Looks
+    has_room: bool
+    """For the names of bands."""
 
     @classmethod
-    def of(cls, drawn: Plot, given: float | None, *, several: bool) -> _Sheet:
-        """Lay out the panels, in a figure of a given width in inches if there is one."""
+    def of(cls, drawn: Plot, size: tuple[float | None, float | None], of: int) -> _Sheet:
+        """Lay out the panels of one of so many measures, in a figure of a size if one is given."""
+        given, whole = size
         every = drawn.panels()
         count = min(len(every), MAX_PANELS)
         labels = drawn.labels(drawn.by)
@@ -197,13 +202,14 @@ class _Sheet:
                 width = min(max(style.WIDTH, columns * need), MAX_WIDTH)
             if panel.slanted(groups, own * columns * style.WIDTH / width):
                 below = max(map(len, groups)) * panel.LETTER / 72 * SLOPE
-        tall = TALL_OF_SEVERAL if several else TALL
+        tall = TALL_OF_SEVERAL if of > 1 else TALL
         height = tall if count == 1 else 0.9 + ROW * -(-count // columns)
         named = {} if drawn.by else _transports_to_name(drawn)
         if drawn.by and len(labels) > 1:
             named = {label: drawn.looks[label] for label in labels}
         height = max(height + below, 0.9 + 0.17 * len(named))
-        return cls(drawn, every, columns, width, height, own, shared, named)
+        has_room = columns == 1 and (whole is None or whole / of >= ROOMY)
+        return cls(drawn, every, columns, width, height, own, shared, named, has_room)
 
     @property
     def entries(self) -> tuple[Any, ...]:
@@ -248,7 +254,7 @@ class _Sheet:
             bottom = i >= len(shown) - columns
             draw(drawn, ax, found, across, bottom=bottom)
             if drawn.kind != "cdf":
-                _classes(drawn, ax, named=columns == 1)
+                _classes(drawn, ax, named=self.has_room)
             if key:
                 words = _words(drawn, key)
                 letters = panel.TITLE_LETTERS * (self.width - beside) / columns / self.own

@@ -284,7 +284,7 @@ def set_title(figure: Figure, title: str | None) -> None:
     if figure.get_suptitle() or figure.subfigs:
         figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold", color=INK)
     else:
-        figure.axes[0].set_title(title, loc="left")
+        figure.axes[0].set_title(title, loc="left", fontsize=10, fontweight="bold", color=INK)
 
 
 def set_size(figure: Figure, size: tuple[float | None, float | None]) -> None:

@@ -95,6 +95,8 @@ def export(
     else:
         questions = [_question(result, where) for result, where in runs]
     target = Path(out) if out is not None else _beside(source, to)
+    if overwrite and found is not None and file_access.real(target) == file_access.real(source):
+        raise BadInputError(visible(f"{target}: is what is exported; choose another --out"))
     claim = output_folder.Claim("export", overwrite=overwrite)
     with output_folder.Staging(target, claim) as staging:
         if progress:
