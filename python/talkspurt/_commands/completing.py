@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt._storage.output_folder import manifest_of
+from talkspurt._text.escaping import visible
 
 if TYPE_CHECKING:
     from cyclopts.completion import CompletionContext
@@ -32,8 +33,8 @@ def plotted(context: CompletionContext) -> dict[str, str]:
 def axes(context: CompletionContext) -> list[str]:
     """The axes of a figure of a result."""
     manifest = manifest_of(_result(context)) or {}
-    named = (axis.get("name") for axis in manifest.get("axes", ()))
-    return list(dict.fromkeys([*filter(None, named), *OF_FIGURES]))
+    named = (visible(str(axis.get("name"))) for axis in manifest.get("axes", ()))
+    return list(dict.fromkeys([*named, *OF_FIGURES]))
 
 
 OF_FIGURES = ("flow", "link", "transport", "source", "time")
@@ -64,4 +65,4 @@ def _names(context: CompletionContext, kind: str) -> Iterator[str]:
         # A shell expects words, not errors.
         with contextlib.suppress(OSError, KeyError, TypeError):
             found: Any = read_json(file)
-            yield from (one["name"] for one in found[kind])
+            yield from (visible(str(one["name"])) for one in found[kind])

@@ -50,23 +50,20 @@ def text(error: CycloptsError, words: Sequence[str], commands: Iterable[str]) ->
 def _no_command(word: str, words: Sequence[str], commands: list[str]) -> str:
     listed = "`talkspurt --help` lists the commands"
     command = next((one for one in words if one in commands), "")
-    if not command and (near := _nearest(word, ["--version", "--help"])):
-        return f"{word}: no option; did you mean {near}?"
-    if word.startswith("-"):
-        command = command or "COMMAND"
-        if word == "--":
-            return f"--: stands behind a command, as in `talkspurt {command} …`; {listed}"
-        return (
-            f"{word}: options follow their command, as in `talkspurt {command} … {word}`; {listed}"
-        )
     if word == "help":
         return f"help: no command; `{' '.join(filter(None, ['talkspurt', command]))} --help` helps"
+    if word.startswith("-") and command:
+        said = "stands behind a command" if word == "--" else "an option follows its command"
+        return f"{word}: {said}, as in `talkspurt {command} … {word}`; {listed}"
+    if word.startswith("-"):
+        near = _nearest(word, ["--version", "--help"])
+        return f"{word}: no option; {f'did you mean {near}? ' if near else ''}{listed}"
     if word.endswith(".toml"):
         return f"{word}: no command; `talkspurt run {word}` runs a scenario"
     if word and Path(word, "manifest.json").is_file():
         return f"{word}: no command; `talkspurt open {word}` opens the report of a result"
     near = _nearest(word, commands)
-    meant = f"did you mean {near!r}? " if near else ""
+    meant = f"did you mean {near}? " if near else ""
     return f"{word or repr('')}: no command; {meant}{listed}"
 
 

@@ -28,7 +28,6 @@ from talkspurt._commands.options import (
     bin_faults,
 )  # fmt: skip
 from talkspurt._lazy import pl
-from talkspurt._storage import file_access
 from talkspurt._storage.output_folder import refuse_file
 from talkspurt._terminal.console import say_line
 from talkspurt._terminal.progress import silent
@@ -450,9 +449,8 @@ def schema(*, out: Out = None, overwrite: Overwrite = False) -> None:
         print(_core.schema().rstrip())
         return
     refuse_file(
-        out, lambda file: b"$schema" in file_access.first_bytes(file, 200), "JSON Schema",
-        overwrite=overwrite,
-    )  # fmt: skip
+        out, lambda file: b'"$schema"' in file.read_bytes(), "JSON Schema", overwrite=overwrite
+    )
     out.write_text(_core.schema(), encoding="utf-8")
 
 
