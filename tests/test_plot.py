@@ -19,6 +19,7 @@ from command import refused, succeed, told
 from command import talkspurt as run
 from conftest import made, made_study
 from talkspurt import figures
+from talkspurt._text.format import VERDICTS
 from talkspurt.figures import chart, panel, plot, style, values
 from talkspurt.metrics.catalogue import ALL, COMPUTED, over_time
 from talkspurt.metrics.catalogue.kinds import BY_COLUMN, OVER_TIME
@@ -492,6 +493,139 @@ def test_colour_bars_of_several_maps_do_not_touch(grid):
 def test_the_same_plot_is_the_same_svg(grid):
     first, second = (figures.svg(grid.figure("mos", kind="box")) for _ in range(2))
     assert first == second
+
+
+def g107(r_factor):
+    """MOS of R: ITU-T G.107 Annex B, equation B-4."""
+    return 1 + 0.035 * r_factor + r_factor * (r_factor - 60) * (100 - r_factor) * 7e-6
+
+
+def test_classes_of_satisfaction_begin_where_the_equation_puts_them():
+    for one in VERDICTS[:-1]:
+        # The table has 4.03 for 4.024.
+        assert one.from_mos == pytest.approx(g107(one.from_r), abs=0.0061)
+
+
+@pytest.mark.parametrize("measure", ["mos", "r_factor"])
+@pytest.mark.parametrize("kind", ["bars", "points", "box"])
+def test_scores_have_bands_of_satisfaction(grid, measure, kind):
+    figure = grid.figure(measure, kind=kind, flow="call", over="delay", by="transport")
+    (ax,) = figure.axes
+    bands = [one for one in ax.patches if one.get_width() == 1 and one.get_x() == 0]
+    ends = "from_mos" if measure == "mos" else "from_r"
+    starts = [max(getattr(one, ends), 0 if measure == "r_factor" else 1) for one in VERDICTS]
+    assert [band.get_y() for band in bands] == pytest.approx(starts)
+    assert bands[0].get_y() + bands[0].get_height() == pytest.approx(
+        100 if starts[-1] == 0 else 4.5
+    )
+    names = {text.get_text() for text in ax.texts} & {one.short for one in VERDICTS}
+    assert names and (measure == "r_factor" or len(names) == len(VERDICTS))
+    assert "G.107 Annex B" in style.notes_of(figure)
+
+
+def test_other_measures_have_no_bands(grid):
+    figure = grid.figure("goodput_bps", flow="call")
+    assert "G.107" not in style.notes_of(figure)
+
+
+def bounded(mos, bound):
+    """A study of two runs with one call each: of the first the score is outside its range."""
+    axes = (Axis("a", "", ("1", "2")), Axis("b", "", ("x", "y")))
+    runs = [
+        made({"a": a, "b": b}, 0, mos, mos_bound=[bound if a == "1" else mos])
+        for a in "12" for b in "xy"
+    ]  # fmt: skip
+    return Study("made", "", "", axes, 1, 0.95, "", runs)
+
+
+@pytest.mark.parametrize("kind", ["bars", "points", "lines"])
+def test_a_bound_is_an_open_triangle_at_its_height(kind):
+    figure = bounded(2.0, 2.5).figure("mos", kind=kind, over="a", by="b")
+    ax = figure.axes[0]
+    marks = [line for line in ax.get_lines() if line.get_marker() == "v"]
+    assert len(marks) == 2
+    for mark in marks:
+        assert mark.get_fillstyle() == "none" and list(mark.get_ydata()) == [2.5]
+    assert panel.OUTSIDE in style.notes_of(figure)
+    if kind == "bars":
+        bars = [one for one in ax.patches if one.get_x() != 0 or one.get_width() != 1]
+        heights = {one.get_height(): one.get_facecolor()[3] for one in bars}
+        assert heights == {2.5: 0.0, 2.0: 1.0}
+
+
+def test_a_bound_is_marked_in_maps_boxes_and_distributions():
+    study = bounded(2.0, 2.5)
+    cells = study.figure("mos", kind="map", over="a", by="b").axes[0]
+    assert sorted(text.get_text() for text in cells.texts) == ["2.00", "2.00", "<2.50", "<2.50"]
+    for options in ({"kind": "box", "over": "a"}, {"kind": "cdf", "by": "b"}):
+        assert plot.OF_BOUNDS in style.notes_of(study.figure("mos", **options))
+
+
+def test_the_figure_of_a_run_marks_a_bound(result):
+    texts = [text.get_text() for text in result.figure("mos").axes[0].texts]
+    rows = result.flows.drop_nulls("mos")
+    outside = rows.filter(pl.col("mos_bound") > pl.col("mos"))
+    assert len(texts) == rows.height and outside.height
+    for bound in outside["mos_bound"]:
+        assert f"<{bound:.2f}  out of range" in texts
+
+
+def test_several_metrics_are_one_below_the_other_with_one_legend(grid):
+    figure = grid.figure(["mos", "Delay", "unheard"], flow="call", over="delay", by="transport")
+    assert [part.get_suptitle() for part in figure.subfigs] == [
+        "MOS · call", "Delay, mean · call", "Unheard · call",
+    ]  # fmt: skip
+    assert [ax.get_ylabel() for ax in figure.axes] == ["MOS", "delay, mean / ms", "unheard / %"]
+    assert len(figure.legends) == 1 and not any(part.legends for part in figure.subfigs)
+    tops = [ax.get_position().y0 for ax in figure.axes]
+    figures.png(figure)
+    assert tops == sorted(tops, reverse=True)
+    alone = grid.figure("delay_mean_s", flow="call", over="delay", by="transport")
+    own, other = (
+        [list(line.get_ydata()) for line in ax.get_lines()]
+        for ax in (alone.axes[0], figure.axes[1])
+    )
+    assert own == other
+    with pytest.raises(ValueError, match=r"no metric 'nix'.*no metric 'nox'"):
+        grid.figure(["mos", "nix", "nox"])
+    with pytest.raises(ValueError, match="kind map: draws one metric"):
+        grid.figure(["mos", "delay_mean_s"], kind="map", flow="call")
+
+
+def test_metrics_and_axes_are_known_in_any_letters(grid):
+    plain = figures.svg(grid.figure("mos", over="delay", by="transport", flow="call"))
+    assert figures.svg(grid.figure("MOS", over="Delay", by="TRANSPORT", flow="call")) == plain
+    gap = figures.svg(grid.figure("longest_gap_s", flow="call"))
+    assert figures.svg(grid.figure("Longest gap", flow="call")) == gap
+    assert grid.axis("Delay") is grid.axis("delay")
+    means = grid.differences("DELAY", names=["MOS"]).drop("measure")
+    assert means.equals(grid.differences("delay", names=["mos"]).drop("measure"))
+
+
+def test_a_figure_has_the_size_and_the_title_that_were_asked_for(saved, tmp_path):
+    options = (
+        "--width",
+        "10cm",
+        "--height",
+        "4in",
+        "--dpi",
+        "100",
+        "--title",
+        "Ours",
+        "-o",
+        "a.png",
+    )
+    for words in (("study", "mos"), ("study", "mos", "Delay"), ("run", "delay"), ("run", "mos")):
+        folder, *measures = words
+        succeed("plot", saved / folder, *measures, *options, cwd=tmp_path)
+        high, wide, _ = matplotlib.image.imread(tmp_path / "a.png").shape
+        assert (wide, high) == pytest.approx((10 / 2.54 * 100, 400), abs=1)
+    text = ("--title", "Ours & <others>", "-o", "a.svg")
+    for words in (("study", "mos"), ("study", "mos", "Delay"), ("run", "delay")):
+        folder, *measures = words
+        succeed("plot", saved / folder, *measures, *text, cwd=tmp_path)
+        drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+        assert drawn.count("Ours &amp; &lt;others&gt;</text>") == 1, drawn[:500]
 
 
 # The command.

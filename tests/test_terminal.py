@@ -19,6 +19,7 @@ from conftest import made
 from talkspurt import intervals, reproduce
 from talkspurt._terminal import tables
 from talkspurt._terminal.layout import Column, Table, name, shortened, wrapped
+from talkspurt.analysis.answer import Answer
 from talkspurt.ns2.crosscheck import Crosscheck
 from talkspurt.reproduce import running, study_file
 from talkspurt.reproduce.rows import SHORT, Values
@@ -64,6 +65,60 @@ def test_a_run_is_readable(result, width):
         assert "(wider terminal, or flows.parquet)" in note.split("tcp-call")[0]
     if width == 120:
         assert "Not shown" not in text
+
+
+def answered(sentences, about, width=80):
+    """The lines of an answer on a terminal, as sentences."""
+    found = Answer(sentences=sentences, about=about, notes=[], questions=[], comparisons=1)
+    text = printed(tables.print_answer, found, width)
+    return text, re.sub("\n  ", " ", text).split("\n") if text else []
+
+
+WORD = "word"
+
+
+@pytest.mark.parametrize("about", ["", "About this.", "About " + "this " * 20 + "end."])
+@pytest.mark.parametrize("first", [1, 60, 150, 300, 600])
+@pytest.mark.parametrize("others", [(), (60,), (150, 60), (60,) * 9, (400, 20)])
+def test_an_answer_has_six_lines_and_no_cut_sentence(first, others, about):
+    sentences = [
+        f"{n}: " + " ".join([WORD] * max(1, length // 5))
+        for n, length in enumerate((first, *others))
+    ]
+    text, lines = answered(sentences, about)
+    count = len(text.splitlines())
+    least = len(wrapped(sentences[0], 78))
+    assert count <= max(6, least), text
+    said = [line for line in lines if line != about]
+    more = [line for line in said if line.endswith("in the report.")]
+    shown = [line for line in said if line not in more]
+    assert shown == sentences[: len(shown)] and shown, text
+    left = len(sentences) - len(shown)
+    if more:
+        assert more == [f"{left} more sentence{'' if left == 1 else 's'} in the report."]
+    elif left:
+        assert count >= 6
+    if about and least + len(wrapped(about, 78)) <= 6:
+        assert lines[-1] == about
+    # One sentence more would not have had room, with a line for those that are left out after it.
+    if left:
+        following = len(wrapped(sentences[len(shown)], 78)) + (left > 1)
+        assert count - len(more) + following > 6
+
+
+def test_the_answer_comes_last_on_six_lines_of_eighty_columns(folder, tmp_path):
+    for kind in ("small", "study"):
+        where = {"cwd": tmp_path, "env": {"COLUMNS": "80"}}
+        text = succeed("run", folder / f"{kind}.toml", **where).stdout
+        *_, last, results, page = text.rstrip("\n").split("\n")
+        assert results.startswith("Results: ") and page.startswith("Report: ") and not last
+        body = text[: text.index("\nResults: ")].rstrip("\n").split("\n\n")[-1]
+        assert 0 < len(body.splitlines()) <= 6
+        found = talkspurt.load(tmp_path / "runs" / kind, study=kind == "study").answer
+        joined = body.replace("\n  ", " ")
+        assert joined.startswith(found.sentences[0].replace("\u00a0", " "))
+        quiet = succeed("run", folder / f"{kind}.toml", "--quiet", **where)
+        assert (quiet.stdout, quiet.stderr) == (f"{body}\n", "")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -89,7 +89,7 @@ def print_answer(found: Answer, out: Console | None = None) -> None:
         count += 1
     more = len(heights) - count
     words = f"{more} more {'sentence' if more == 1 else 'sentences'} in the report."
-    shown = [*found.sentences[:count], *([words] if more and left else []), *about]
+    shown = [*found.sentences[:count], *([words] if more and left > 0 else []), *about]
     for line in shown:
         say(line, out)
 
