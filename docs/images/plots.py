@@ -9,6 +9,7 @@ from talkspurt import figures
 DOCS = Path(__file__).parent.parent
 FIGURES = {
     "bars": {"measure": "mos"},
+    "several": {"measure": ["MOS", "Unheard", "Delay mean"], "size": (16 / 2.54, 18 / 2.54)},
     "time": {"measure": "goodput_bps", "time": True},
     "cdf": {"measure": "delay_over_time", "kind": "cdf"},
 }
@@ -20,4 +21,5 @@ if __name__ == "__main__":
     for name, options in FIGURES.items():
         measure = options.pop("measure")
         figure = study.figure(measure, flow="call", **options)
+        figures.style.set_title(figure, "The call" if name == "several" else None)
         (DOCS / "images" / f"plots-{name}.png").write_bytes(figures.png(figure))

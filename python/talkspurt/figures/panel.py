@@ -224,7 +224,7 @@ def said(
         yield CUT_OFF
     if any(row.get("bound") is not None for row in rows):
         yield OUTSIDE
-    if still and any(map(intervals.still, rows)):
+    if still and any(intervals.still(row) for row in rows if row.get("bound") is None):
         yield still
     if members and any(map(intervals.spread, rows)):
         yield members
