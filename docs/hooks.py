@@ -270,7 +270,7 @@ COMMON = """\
 
 A command that writes replaces what it wrote before: a folder with results of the same scenario, an
 earlier export, a figure, a table, a schema. Anything else that talkspurt wrote, and any other file
-that is named, is replaced only with `--overwrite`. A folder with a file that talkspurt did not write
+that is named, is replaced only with `--overwrite`. A folder with files that talkspurt did not write
 is never replaced. `talkspurt report` writes into the folder of a result, where it replaces the
 report and the figures.
 
