@@ -20,7 +20,7 @@ from cyclopts import CycloptsError
 
 from talkspurt import _core
 from talkspurt._commands import mistakes
-from talkspurt._commands.options import COMMANDS, app
+from talkspurt._commands.options import app
 from talkspurt._storage import file_access, interrupts, owners
 from talkspurt._storage.interrupts import Terminated
 from talkspurt._terminal.console import Output
@@ -79,7 +79,7 @@ def _code() -> int:
             return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
         return status if isinstance(status, int) else 0
     except CycloptsError as error:
-        say(visible(f"talkspurt: {mistakes.text(error, sys.argv[1:], COMMANDS)}"))
+        say(visible(f"talkspurt: {mistakes.text(error, sys.argv[1:])}"))
         return 2
     except BrokenPipeError:
         _hush()

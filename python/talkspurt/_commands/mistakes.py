@@ -20,6 +20,8 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
+from talkspurt._commands.options import COMMANDS, USAGE
+
 if TYPE_CHECKING:
     from cyclopts.argument import Argument
 
@@ -27,11 +29,11 @@ EXPECTED = {int: "a whole number", float: "a number", bool: "no value"}
 """What an option of a type takes."""
 
 
-def text(error: CycloptsError, words: Sequence[str], commands: Iterable[str]) -> str:
+def text(error: CycloptsError, words: Sequence[str]) -> str:
     """A sentence about a command line of these words."""
     command = " ".join(error.command_chain or ())
     if isinstance(error, UnknownCommandError):
-        return _no_command((error.unused_tokens or [""])[0], words, list(commands))
+        return _no_command((error.unused_tokens or [""])[0], words, list(COMMANDS))
     if isinstance(error, UnknownOptionError):
         return f"{command}: {_no_option(command, error)}"
     if isinstance(error, UnusedCliTokensError):
@@ -142,16 +144,16 @@ def _shown(argument: Argument) -> str:
 
 def _usage(error: CycloptsError, command: str) -> str:
     """The command with all words that it takes."""
+    if command in USAGE:
+        return f"`talkspurt {command} [OPTIONS] {USAGE[command]}`"
     assert error.app is not None
     words = []
     for one in error.app.assemble_argument_collection():
         if _is_positional(one):
-            many = one.field_info.kind is one.field_info.VAR_POSITIONAL
-            word = f"{_shown(one)}{' …' if many else ''}"
-            words.append(word if one.required else f"[{word}]")
+            words.append(_shown(one) if one.required else f"[{_shown(one)}]")
         elif one.required:
             words.append(f"{one.name} {'|'.join(_choices(one.hint)) or 'VALUE'}")
-    return f"`{' '.join(['talkspurt', command, *words])} [OPTIONS]`"
+    return f"`{' '.join(['talkspurt', command, '[OPTIONS]', *words])}`"
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -53,11 +53,23 @@ COMMANDS = {
     for function in functions.split()
 }
 """The module and the function of each command."""
+USAGE = {
+    "compare": "RUN RUN…",
+    "emulate": "SCENARIO --at NODE -- COMMAND…",
+    "import": "TRACE [TRACE]",
+    "merge": "SHARD…",
+    "plot": "RUN MEASURE…",
+}
+"""What commands take that take any number of words."""
 for place, (title, modules) in enumerate(GROUPS.items()):
     group = Group(title, sort_key=place)
     for command, (module, function) in COMMANDS.items():
         if function in modules.get(module, "").split():
-            app.command(f"talkspurt._commands.{module}:{function}", name=command, group=group)
+            more: dict[str, Any] = {}
+            if command in USAGE:
+                more["usage"] = f"Usage: talkspurt {command} [OPTIONS] {USAGE[command]}"
+            where = f"talkspurt._commands.{module}:{function}"
+            app.command(where, name=command, group=group, **more)
 for option in ("--help", "--version"):
     app[option].group = group
 

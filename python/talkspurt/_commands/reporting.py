@@ -200,7 +200,7 @@ def plot(
     from talkspurt.figures import style
 
     if not measures:
-        raise BadInputError("plot: MEASURE is missing; `talkspurt metrics` lists them")
+        raise BadInputError("plot: MEASURE is missing; `talkspurt metrics` lists metrics")
     faults = _unknown_ending(out)
     try:
         answer = reader.load(run)
