@@ -498,11 +498,12 @@ def test_export_writes_the_script(small):
 
 def test_no_file_of_somebody_is_written_over(small):
     for words, ours in (
-        (("export", small, "--to", "ns2-script", "--out"), "script of ours; choose another --out"),
-        (("crosscheck", small, "--trace"), "trace of ns-2; choose another --trace"),
+        (("export", small, "--to", "ns2-script", "--out"), "script of ours"),
+        (("crosscheck", small, "--trace"), "trace of ns-2"),
     ):
         done = refused(*words, small)
-        assert done.stderr == f"talkspurt: {small}: exists and is no {ours}\n"
+        remedy = "choose another name, or say --overwrite"
+        assert done.stderr == f"talkspurt: {small}: exists and is no {ours}; {remedy}\n"
         assert small.read_text(encoding="utf-8") == SMALL
     out = small.with_suffix(".tcl")
     for seed in ("1", "2"):  # an earlier script is

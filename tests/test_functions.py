@@ -224,12 +224,14 @@ def test_an_export_is_a_folder(tmp_path):
     packets = talkspurt.export(case, "parquet", tmp_path / "packets")
     manifest = json.loads((packets / "manifest.json").read_text())
     assert manifest["digest"] == talkspurt.load(folder).digest
-    with pytest.raises(BadInputError, match="xlsx: no format of exports; there are: pcapng"):
-        talkspurt.export(case, "xlsx")
+    with pytest.raises(BadInputError, match="ods: no format of exports; there are: pcapng"):
+        talkspurt.export(case, "ods")
     with pytest.raises(StoreError, match="no result"):
         talkspurt.export(tmp_path / "nowhere", "csv")
-    with pytest.raises(talkspurt.RunError, match="run it first"):
-        talkspurt.export(case, "csv")
+    for to in ("csv", "table", "xlsx"):
+        with pytest.raises(talkspurt.RunError, match="run it first"):
+            talkspurt.export(case, to)
+    assert talkspurt.export(folder, "table") == tmp_path / "run.table.csv"
 
 
 def test_shards_are_merged_into_a_study(tmp_path):
