@@ -504,6 +504,8 @@ def test_no_file_of_somebody_is_written_over(small):
         done = refused(*words, small)
         remedy = "choose another name, or say --overwrite"
         assert done.stderr == f"talkspurt: {small}: exists and is no {ours}; {remedy}\n"
+        done = refused(*words, small, "--overwrite")
+        assert done.stderr == f"talkspurt: {small}: is the scenario itself; choose another name\n"
         assert small.read_text(encoding="utf-8") == SMALL
     out = small.with_suffix(".tcl")
     for seed in ("1", "2"):  # an earlier script is

@@ -26,7 +26,7 @@ def export(
         sys.stdout.write(made.text)
     else:
         ours = rb"for ns-2\.35, written by talkspurt"
-        refuse_file(out, lambda file: _begins(file, ours), "script of ours", overwrite=overwrite)
+        _refuse(out, scenario, ours, "script of ours", overwrite)
         out.write_text(made.text, encoding="utf-8")
         print(f"{out}: its trace may become {file_access.size(made.trace_bytes)} long")
     _say(made.notes)
@@ -54,9 +54,7 @@ def crosscheck(
             raise BadInputError(f"--trace: keeps the trace of one run, and --seeds {seeds} asks "
                                 "for more")  # fmt: skip
         seeds = 1
-        refuse_file(
-            trace, lambda file: _begins(file, rb"\A[-+rdhv] "), "trace of ns-2", overwrite=overwrite
-        )
+        _refuse(trace, scenario, rb"\A[-+rdhv] ", "trace of ns-2", overwrite)
     changes = sets_of(sets)
     question = read(scenario, set=changes, seed=seed)
     if seeds is None and question.plan.replications == 1 and not question.plan.axes:
@@ -77,9 +75,15 @@ def crosscheck(
     _say(found.notes)
 
 
-def _begins(file: Path, like: bytes) -> bool:
-    """Whether the first 2000 bytes of a file have an expression."""
-    return re.search(like, file_access.first_bytes(file, 2000)) is not None
+def _refuse(file: Path, scenario: Path, like: bytes, what: str, overwrite: bool) -> None:
+    """Refuse to replace another file than an earlier output, whose first bytes look like this."""
+    if overwrite and file.exists() and file.samefile(scenario):
+        raise BadInputError(visible(f"{file}: is the scenario itself; choose another name"))
+
+    def is_earlier(there: Path) -> bool:
+        return re.search(like, file_access.first_bytes(there, 2000)) is not None
+
+    refuse_file(file, is_earlier, what, overwrite=overwrite)
 
 
 def _say(words: list[str]) -> None:
