@@ -22,8 +22,7 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
 from talkspurt import intervals
-from talkspurt._text.format import VERDICTS
-from talkspurt.figures import chart, decimating, maps, panel, scale, style, values
+from talkspurt.figures import bands, chart, decimating, maps, panel, scale, style, values
 from talkspurt.figures.panel import MAX_PANELS
 from talkspurt.figures.values import Numbers, Part, Plot, against, half_width, mean_of, short
 from talkspurt.metrics.catalogue import metric, over_time
@@ -254,7 +253,8 @@ class _Sheet:
             bottom = i >= len(shown) - columns
             draw(drawn, ax, found, across, bottom=bottom)
             if drawn.kind != "cdf":
-                _classes(drawn, ax, named=self.has_room)
+                said = bands.draw(ax, drawn.one.name, drawn.quantity, named=self.has_room)
+                drawn.notes.extend(filter(None, [said]))
             if key:
                 words = _words(drawn, key)
                 letters = panel.TITLE_LETTERS * (self.width - beside) / columns / self.own
@@ -269,42 +269,6 @@ class _Sheet:
             self.legend(figure)
         if alone:
             style.note(figure, *dict.fromkeys(self.notes))
-
-
-CLASSED = {
-    "mos": "from_mos", "mos_over_time": "from_mos", "r_factor": "from_r", "r_over_time": "from_r",
-}  # fmt: skip
-"""The measures on whose scales ITU-T G.107 Annex B has classes of users' satisfaction."""
-BANDS = (
-    (style.GREEN, 0.16), (style.GREEN, 0.08), (style.ORANGE, 0.08), (style.ORANGE, 0.16),
-    (style.VERMILLION, 0.10), (style.VERMILLION, 0.18),
-)  # fmt: skip
-"""Colour and opacity of a class, the best first."""
-LEAST_BAND = 0.03
-"""Share of the height at which a band has its name beside it."""
-
-
-def _classes(drawn: Plot, ax: Axes, *, named: bool) -> None:
-    """Classes of users' satisfaction as bands behind the values."""
-    ends = CLASSED.get(drawn.one.name)
-    if ends is None:
-        return
-    top = drawn.quantity.most
-    lowest, highest = ax.get_ylim()
-    for one, (colour, opacity) in zip(VERDICTS, BANDS, strict=True):
-        low = max(getattr(one, ends), drawn.quantity.least)
-        ax.axhspan(low, top, color=colour, alpha=opacity, linewidth=0, zorder=0.1)
-        begin, end = max(low, lowest), min(top, highest)
-        if named and end - begin > LEAST_BAND * (highest - lowest):
-            look: dict[str, Any] = {
-                "fontsize": 6,
-                "va": "center",
-                "transform": ax.get_yaxis_transform(),
-            }
-            ax.text(1.006, (begin + end) / 2, one.short, **look)
-        top = low
-    names = f": {', '.join(one.short for one in VERDICTS)}, from the top"
-    drawn.notes.append(f"Bands: users' satisfaction, ITU-T G.107 Annex B{'' if named else names}.")
 
 
 def _words(drawn: Plot, key: Sequence[str]) -> str:
