@@ -81,8 +81,8 @@ SOURCES = {"speech": VOICE, "video": VIDEO}
 """The kinds of traffic of sources; all others are bulk."""
 FAMILIES = {
     VOICE: ("#1F76D2", "#848AD6", "#6D69FA", "#6C6AB1"),
-    VIDEO: ("#F96023", "#965B29", "#D13131", "#C45F20"),
-    BULK: ("#2FA094", "#04756C", "#669C72", "#2A8664"),
+    VIDEO: ("#F96023", "#995E2B", "#D13131", "#C45F20"),
+    BULK: ("#2FA094", "#087870", "#669C72", "#2A8664"),
 }
 """Colours of kinds of traffic: the shades of UDP, TCP, DCCP and SCTP, which others share."""
 TRANSPORTS = {
