@@ -12,9 +12,10 @@
 // next place, -1: it held since the last one), background. Two columns of a table are x and values.
 // Charts over time share a cursor. All are redrawn when their width or the colour scheme changes.
 
-const HEIGHT = { one: 200, several: 150 };
+const HEIGHT = { one: 200, several: 160 };
 const MARKERS = 7; // on each line
 const MAX_ABOVE = 4; // as in figures/time.py: an area stretches the axis up to this multiple of the lines
+const FLAT = 0.25;
 const TIME = { label: "time", unit: "s" };
 
 function ink(name) {
@@ -86,7 +87,7 @@ function extent(lines) {
   return [low, high];
 }
 
-/** The range of the y axis of a panel: common to all, unless a capacity is behind its lines. */
+/** The range of the y axis of a panel: mostly common to all, unless a capacity is behind its lines. */
 function range(chart, panel) {
   if (chart.range) return chart.range;
   if (chart.stacked) {
@@ -94,7 +95,11 @@ function range(chart, panel) {
     return [0, 1.06 * heights.reduce((most, value) => Math.max(most, value), 0) || 1];
   }
   const areas = panel.lines.filter((line) => line.look === "area" && !line.hidden);
-  if (!areas.length) return fitted(...extent(chart.panels.flatMap((one) => one.lines)));
+  if (!areas.length) {
+    // What would be flat beside the other panels has a range of its own.
+    const [all, own] = [extent(chart.panels.flatMap((one) => one.lines)), extent(panel.lines)];
+    return fitted(...(own[1] < FLAT * all[1] ? own : all));
+  }
   const [, most] = extent(panel.lines.filter((line) => line.look !== "area"));
   const [, capacity] = extent(areas);
   return [0, 1.06 * (most ? Math.max(most, Math.min(capacity, MAX_ABOVE * most)) : capacity)];
@@ -291,7 +296,7 @@ class Chart extends HTMLElement {
     const named = new Map();
     const lines = this.#chart.panels.flatMap((panel) => panel.lines);
     const behind = lines.filter((line) => line.background);
-    for (const line of lines) {
+    for (const line of [...lines.filter((line) => !line.background), ...behind]) {
       const words = !line.background || behind.length === 1 ? line.label : `other traffic (${behind.length})`;
       named.set(words, [...(named.get(words) ?? []), line]);
     }
@@ -344,7 +349,7 @@ class Chart extends HTMLElement {
       cursor: { sync: label === TIME.label ? { key: "talkspurt" } : undefined, points: { size: 6 }, dataIdx: (plot, number, spot) => at(panel, plot, number, spot) },
       legend: { show: false },
       scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: chart.range ?? fit } },
-      axes: [axis(`${label} / ${unit}`), { ...axis(chart.unit), size: 54 }],
+      axes: [{ ...axis(`${label} / ${unit}`), size: 32 }, { ...axis(chart.unit), size: 54 }],
       series: [{ label }, ...panel.lines.map((line) => series(line, chart.stacked))],
       hooks: { drawSeries: [markers(panel)], ready: [hover.ready], setCursor: [hover.setCursor] },
     };
