@@ -373,7 +373,7 @@ def _film(result: RunData, styles: Styles) -> Chart | None:
             never = rows.filter(rows["complete_s"].is_null())["captured_s"]
             if never.len():
                 words = f"{name}: never complete"
-                lines.append(line_of(words, "bad", (), never, [0.0] * never.len(), look="points"))
+                lines.append(line_of(words, "ink", (), never, [0.0] * never.len(), look="points"))
         panels.append((panel.title, lines))
     title = "Delay of each frame of video, from capture to its last packet; at 0: never complete"
     return chart_of("frame-delay", title, "ms", panels)

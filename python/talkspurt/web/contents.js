@@ -26,7 +26,7 @@ if (links.size) {
 }
 
 function unfold() {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const folded = target?.closest("details");
   if (!folded || folded.open) return;
   folded.open = true;
