@@ -202,7 +202,7 @@ STATIC = """<!doctype html><html><head><meta charset="utf-8"><title>Static</titl
 <body><talkspurt-chart></talkspurt-chart><script>{plotter}</script><script type="module">{charts}</script>
 <script type="module">
 const table = {table};
-const lines = Object.entries({{ delay_mean_s: "#1F76D2", delay_max_s: "#04756C" }}).map(([name, colour]) => (
+const lines = Object.entries({{ delay_mean_s: "#1F76D2", delay_max_s: "#2A8664" }}).map(([name, colour]) => (
   {{ label: name, colour, x: table.time_s, values: table[name] }}));
 document.querySelector("talkspurt-chart").chart = {{ title: "Delay", unit: "s", panels: [{{ title: "", lines }}] }};
 </script></body></html>"""

@@ -82,7 +82,7 @@ SOURCES = {"speech": VOICE, "video": VIDEO}
 FAMILIES = {
     VOICE: ("#1F76D2", "#848AD6", "#6D69FA", "#6C6AB1"),
     VIDEO: ("#F96023", "#995E2B", "#D13131", "#C45F20"),
-    BULK: ("#2FA094", "#087870", "#669C72", "#2A8664"),
+    BULK: ("#2FA094", "#2A8664", "#669C72", "#087870"),
 }
 """Colours of kinds of traffic: the shades of UDP, TCP, DCCP and SCTP, which others share."""
 TRANSPORTS = {

@@ -132,7 +132,7 @@ def _lines(
             styles[name].colour,
             styles[name].dashes,
             *curves[name],
-            width=1.0 if styles[name].in_background else width,
+            width=1.2 if styles[name].in_background else width,
             marker=styles[name].marker,
             stepped=stepped,
         )
