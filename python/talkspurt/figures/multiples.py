@@ -43,7 +43,7 @@ def by_kind(flows: Sequence[str], styles: Mapping[str, Style]) -> list[Panel]:
 def by_bottleneck(
     result: RunData, flows: Sequence[str], styles: Mapping[str, Style]
 ) -> list[Panel]:
-    """The flows over each bottleneck, with its capacity; by kind, if no capacity is known.
+    """The flows over each bottleneck, with its capacity, if that is known.
 
     The bottleneck of a flow is the link on its first route with the least mean capacity.
     """
@@ -59,13 +59,13 @@ def by_bottleneck(
         route = next(iter(routes.get(flow, {}).get(side, ())), ())
         known = [link for link in route if link in capacity]
         groups.setdefault(min(known, key=capacity.__getitem__, default=None), []).append(name)
-    if set(groups) == {None}:
-        return by_kind(flows, styles)
-    return [
-        part._replace(link=link)
-        for link, its in groups.items()
-        for part in _parts(f"{link}, {rate_text(capacity[link])}" if link else "no link", its)
-    ]
+    panels = []
+    for link, its in groups.items():
+        title = f"{link}, {rate_text(capacity[link])}" if link else ""
+        for part in by_kind(its, styles):
+            words = ", ".join(filter(None, [title, part.title]))
+            panels.append(Panel(words, part.flows, link))
+    return panels
 
 
 def _parts(title: str, flows: Sequence[str]) -> list[Panel]:

@@ -156,10 +156,14 @@ def extremes(study: StudyData, judged_by: Sequence[str]) -> list[Extreme]:
     Measures that cannot be weighed against each other count one after the other, the last first.
     """
     measures = [column(name) for name in reversed(judged_by)]
-    flows = study._stack("flows").filter(source="speech").drop_nulls(list(judged_by))
+    # A call of which nothing was heard has no delay, and is the worst.
+    flows = study._stack("flows").filter(source="speech").drop_nulls(measures[0].name)
     highest_first = [one.better == "higher" for one in measures]
     flows = flows.sort(
-        [one.name for one in measures], descending=highest_first, maintain_order=True
+        [one.name for one in measures],
+        descending=highest_first,
+        nulls_last=True,
+        maintain_order=True,
     )
     if flows.height < 2:
         return []
