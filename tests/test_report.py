@@ -203,7 +203,6 @@ def test_the_best_and_the_worst_call_of_a_study_come_first(study):
         assert pcm == audio.received_pcm
     html = study_report.html(study)
     assert "The best call of the study by" in html and "The worst call of the study by" in html
-    assert calls.extremes(made_study({"udp": [4.0]}, 1), ["mos"]) == []
 
 
 def test_the_report_says_where_the_bytes_go(result):
@@ -464,7 +463,8 @@ def test_goodput_is_before_the_capacity_of_its_bottleneck(folder):
 
 
 def test_more_than_six_lines_are_distributed_over_panels(folder):
-    (folder / "many.toml").write_text(CROWD.replace("count = 6", "count = 9"), encoding="utf-8")
+    text = CROWD.replace("count = 6", "count = 9").replace("256kbit/s", "4Mbit/s")
+    (folder / "many.toml").write_text(text, encoding="utf-8")
     result = talkspurt.run(folder / "many.toml")
     assert result.flows.height == 11
     charts = {chart["name"]: chart for chart in charts_of(result)}
