@@ -117,9 +117,8 @@ def test_waveforms_and_charts_are_painted(browser, reports, which, scheme):
     with Visit(browser, reports[which], color_scheme=scheme) as visit:
         canvases = visit.page.query_selector_all("canvas")
         assert len(canvases) >= (3 + 4 if which == "run" else 5)
-        inks = [canvas.evaluate(PAINTED) for canvas in canvases]
-        # Of the worst call of the study nothing was heard: a flat line, and a strip of one colour.
-        assert sorted(inks)[int(which == "study")] >= 3 and min(inks) >= 2
+        for canvas in (one for one in canvases if one.is_visible()):
+            assert canvas.evaluate(PAINTED) >= 3
 
 
 @pytest.mark.parametrize("width", [390, 1200])
