@@ -79,7 +79,9 @@ impl Capacity {
             u128::from(rate.as_bps()) * u128::from((to - from).as_nanos())
         };
         match self {
-            Self::PerByte(byte) => u128::from(now.as_nanos()) * u128::from(8 * second / byte.as_nanos()),
+            Self::PerByte(byte) => {
+                u128::from(now.as_nanos()) * u128::from(8 * second / byte.as_nanos())
+            }
             Self::Fixed(rate) => over(*rate, Instant::ZERO, now),
             Self::Stepped(steps) => {
                 let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([now]);
