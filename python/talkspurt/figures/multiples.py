@@ -50,8 +50,8 @@ def by_bottleneck(
     series = result.link_series()
     if "capacity_bps" not in series.columns:  # of an older version
         return by_kind(flows, styles)
-    means = series.group_by("link").agg(pl.col("capacity_bps").mean()).drop_nulls()
-    capacity = dict(means.iter_rows())
+    means = series.drop_nulls("capacity_bps").group_by("link").agg(pl.col("capacity_bps").mean())
+    capacity: dict[str, float] = dict(means.iter_rows())
     routes = {flow["name"]: flow["links"] for flow in result.topology["flows"] if "links" in flow}
     groups: dict[str | None, list[str]] = {}
     for name in flows:
@@ -61,7 +61,7 @@ def by_bottleneck(
         groups.setdefault(min(known, key=capacity.__getitem__, default=None), []).append(name)
     panels = []
     for link, its in groups.items():
-        title = f"{link}, {rate_text(capacity[link])}" if link else ""
+        title = f"{link}, mean {rate_text(capacity[link])}" if link else ""
         for part in by_kind(its, styles):
             words = ", ".join(filter(None, [title, part.title]))
             panels.append(Panel(words, part.flows, link))

@@ -89,8 +89,9 @@ def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | Non
     chosen = [flow] if flow else result.flows["name"].to_list()
     panels = multiples.by_bottleneck(result, chosen[:MAX_FLOWS], styles_of(result))
     title = f"Goodput, means over {time_text(width)}"
-    if any(panel.link for panel in panels):
-        title += ", before the capacity of the bottleneck"
+    links = {panel.link for panel in panels if panel.link}
+    if links:
+        title += f", before the capacity of {links.pop() if len(links) == 1 else 'bottlenecks'}"
     figure, axes = _of_flows(result, title, "goodput / kbit/s", chosen, curve, panels)
     for ax, panel in zip(axes, panels, strict=True):
         if panel.link:
@@ -291,8 +292,6 @@ def in_panels(
         draw(ax, list(panel.flows))
         if len(panels) > 1:
             ax.set_title(panel.title, fontsize=9, fontweight="normal")
-        elif panel.link:
-            ax.set_title(f"{title}: {panel.title}")
     return figure, axes
 
 

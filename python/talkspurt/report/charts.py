@@ -213,7 +213,7 @@ def _goodput(result: RunData, styles: Styles) -> Chart | None:
         panels.append((panel.title, lines))
     title = f"Goodput, means over {time_text(width)}"
     if any(line["look"] == "area" for _, lines in panels for line in lines):
-        title += ", before the capacity of the bottleneck"
+        title += ", before the capacity of bottlenecks"
     return chart_of("goodput", title, shown.shown_unit, panels, note=_some(len(flows), len(styles)))
 
 
