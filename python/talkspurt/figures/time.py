@@ -55,7 +55,7 @@ def delay(result: RunData, flow: str | None, link: str | None) -> Figure | None:
 
     title = "One-way network delay: mean of each bin, shaded up to its longest"
     chosen = [flow] if flow else (result.calls or result.flows["name"].to_list())
-    return _of_flows(result, title, "delay / ms", chosen, curve)[0]
+    return _of_flows(result, title, "delay / ms", chosen, curve)
 
 
 GOODPUT_POINTS = 120
@@ -92,15 +92,18 @@ def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | Non
     links = {panel.link for panel in panels if panel.link}
     if links:
         title += f", before the capacity of {links.pop() if len(links) == 1 else 'bottlenecks'}"
-    figure, axes = _of_flows(result, title, "goodput / kbit/s", chosen, curve, panels)
-    for ax, panel in zip(axes, panels, strict=True):
-        if panel.link:
-            rows, _ = smooth(result.link_series(panel.link), "link", "capacity_bps")
-            x, y = rows["time_s"].to_numpy(), rows["capacity_bps"].to_numpy() / 1e3
-            low, high = ax.get_ylim()
-            ax.fill_between([0, *x], 0, [y[0], *y], color=CAPACITY, alpha=0.25, lw=0, step="pre")
-            ax.set_ylim(min(low, 0), capacity_limit(high, float(y.max())))
-    return figure
+    link_of = {name: panel.link for panel in panels for name in panel.flows}
+
+    def behind(ax: Axes, name: str) -> None:
+        if (there := link_of[name]) is None:
+            return
+        rows, _ = smooth(result.link_series(there), "link", "capacity_bps")
+        x, y = rows["time_s"].to_numpy(), rows["capacity_bps"].to_numpy() / 1e3
+        low, high = ax.get_ylim()
+        ax.fill_between([0, *x], 0, [y[0], *y], color=CAPACITY, alpha=0.25, lw=0, step="pre")
+        ax.set_ylim(min(low, 0), capacity_limit(high, float(y.max())))
+
+    return _of_flows(result, title, "goodput / kbit/s", chosen, curve, panels, behind)
 
 
 MAX_ABOVE = 4.0
@@ -231,7 +234,7 @@ def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     if not chosen:
         return None
     title = "Congestion window"
-    return _of_flows(result, title, "cwnd / kB", chosen, curve, drawstyle="steps-post")[0]
+    return _of_flows(result, title, "cwnd / kB", chosen, curve, drawstyle="steps-post")
 
 
 def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
@@ -247,10 +250,16 @@ def _of_flows(
     chosen: list[str],
     curve: Callable[[str], list[np.ndarray]],
     panels: Sequence[Panel] = (),
+    behind: Callable[[Axes, str], None] = lambda *_: None,
     drawstyle: Any = "default",
-) -> tuple[Figure, list[Axes]]:
-    """Lines of flows, shaded up to a third array of their curves; background below the others."""
+) -> Figure:
+    """Lines of flows, shaded up to a third array of their curves; background below the others.
+
+    ``behind`` draws what is behind them, in the panel of a flow.
+    """
     styles = styles_of(result)
+    panels = panels or multiples.by_kind(chosen[:MAX_FLOWS], styles)
+    thin = 1.0 if len(panels) == 1 else 0.6
 
     def draw(ax: Axes, names: list[str]) -> None:
         ends = []
@@ -262,17 +271,18 @@ def _of_flows(
             colour = styles[name].colour
             if high:
                 ax.fill_between(x, y, high[0], color=colour, alpha=0.13, linewidth=0)
-            ax.plot(x, y, **styles[name].line(), linewidth=width, drawstyle=drawstyle)
+            ax.plot(x, y, **styles[name].line(), lw=thin * width, drawstyle=drawstyle)
             ends.append((x[-1], float(y[-1]), name, colour))
         ax.set_xlim(0, result.duration_s)
         if ax.has_data():
             ax.set_ylim(*style.bounds(*ax.dataLim.intervaly))
+            behind(ax, names[0])
         style.label_ends(ax, ends)
 
-    figure, axes = in_panels(title, panels or multiples.by_kind(chosen[:MAX_FLOWS], styles), draw)
+    figure, axes = in_panels(title, panels, draw)
     labelled(axes, "time / s", unit)
     say_shown(axes[0], len(chosen), "flows")
-    return figure, axes
+    return figure
 
 
 COLUMNS = 2
