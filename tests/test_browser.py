@@ -12,6 +12,7 @@ import pytest
 
 import talkspurt
 from command import until
+from talkspurt.report.page import asset
 
 REQUIRED = bool(os.environ.get("TALKSPURT_REQUIRE_BROWSER"))
 CHROMIUM = (
@@ -116,7 +117,7 @@ def test_waveforms_and_charts_are_painted(browser, reports, which, scheme):
     with Visit(browser, reports[which], color_scheme=scheme) as visit:
         canvases = visit.page.query_selector_all("canvas")
         assert len(canvases) >= (3 + 4 if which == "run" else 5)
-        for canvas in canvases:
+        for canvas in (one for one in canvases if one.is_visible()):
             assert canvas.evaluate(PAINTED) >= 3
 
 
@@ -143,16 +144,127 @@ def test_what_is_wider_than_the_page_is_scrolled_by_keyboard(browser, reports, w
             until(lambda: wider[0].evaluate("r => r.scrollLeft") > 0)
 
 
-def test_legends_are_dashed_as_their_lines_and_have_one_line(browser, reports):
-    with Visit(browser, reports["run"], viewport={"width": 390, "height": 800}) as visit:
-        chart = visit.page.query_selector("#chart-delay")
-        buttons = chart.query_selector_all(".legend button")
-        assert [button.inner_text() for button in buttons] == ["call", "tcp-call", "upload"]
-        dashes = [b.query_selector("line").get_attribute("stroke-dasharray") for b in buttons]
-        assert dashes == ["none", "none", "none"]
-        assert len({b.query_selector("line").get_attribute("stroke") for b in buttons}) == 3
-        for legend in visit.page.query_selector_all(".legend"):
-            assert legend.bounding_box()["height"] < 40
+def test_legends_are_dashed_as_their_lines(page):
+    buttons = page.query_selector_all("#chart-delay .legend button")
+    assert [button.inner_text() for button in buttons] == ["call", "tcp-call", "upload"]
+    dashes = [b.query_selector("line").get_attribute("stroke-dasharray") for b in buttons]
+    assert dashes == ["none", "none", "none"]
+    assert len({b.query_selector("line").get_attribute("stroke") for b in buttons}) == 3
+
+
+CUT = """element => {
+  const { left, right } = element.getBoundingClientRect();
+  return element.scrollWidth > element.clientWidth + 1 || left < 0 || right > innerWidth;
+}"""
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("which", [*PAGES, "many"])
+def test_no_legend_and_no_interval_of_the_answer_is_cut(browser, reports, many, which, width):
+    file = many if which == "many" else reports[which]
+    with Visit(browser, file, viewport={"width": width, "height": 800}) as visit:
+        legends = visit.page.query_selector_all(".legend, .legend button, .key, .panel, .plot")
+        assert len(legends) >= 3
+        cut = [one.inner_text() for one in legends if one.evaluate(CUT)]
+        assert cut == []
+        for cell in visit.page.query_selector_all("#answer td small"):
+            assert not cell.evaluate(CUT.replace(" || right > innerWidth", "")), cell.inner_text()
+
+
+@pytest.fixture(scope="module")
+def many(folder, tmp_path_factory):
+    """A report of sixteen flows."""
+    text = (folder / "silent.toml").read_text(encoding="utf-8")
+    text = text.replace("[flows.call]\n", "[flows.call]\ncount = 14\n")
+    text = text.replace("256kbit/s", "4Mbit/s")
+    (folder / "sixteen.toml").write_text(text, encoding="utf-8")
+    result = talkspurt.run(folder / "sixteen.toml")
+    return result.report(tmp_path_factory.mktemp("many") / "run.html")
+
+
+def test_many_lines_are_in_panels_of_six(browser, many):
+    with Visit(browser, many) as visit:
+        titles = visit.page.eval_on_selector_all(
+            "#chart-delay .panel", "all => all.map(e => e.innerText)"
+        )
+        assert titles == [
+            "voice: call-1 … call-5",
+            "voice: call-6 … call-10",
+            "voice: call-11 … tcp-call",
+            "bulk",
+        ]
+        for canvas in visit.page.query_selector_all("#chart-delay canvas"):
+            assert canvas.evaluate(PAINTED) >= 3
+
+
+STATIC = """<!doctype html><html><head><meta charset="utf-8"><title>Static</title>
+<style>:root {{ --paper: #fff; --card: #fff; --ink: #111; --quiet: #555; --rule: #ddd; --accent: #00f;
+--field: #888; --bad: #b00; }} {css}</style></head>
+<body><talkspurt-chart></talkspurt-chart><script>{plotter}</script><script type="module">{charts}</script>
+<script type="module">
+const table = {table};
+const lines = Object.entries({{ delay_mean_s: "#1F76D2", delay_max_s: "#2A8664" }}).map(([name, colour]) => (
+  {{ label: name, colour, x: table.time_s, values: table[name] }}));
+document.querySelector("talkspurt-chart").chart = {{ title: "Delay", unit: "s", panels: [{{ title: "", lines }}] }};
+</script></body></html>"""
+
+
+def test_a_page_without_a_server_draws_charts_from_the_columns_of_a_table(
+    browser, result, tmp_path
+):
+    table = result.series("call").drop_nulls("delay_mean_s")
+    columns = table.select("time_s", "delay_mean_s", "delay_max_s").to_dict(as_series=False)
+    text = STATIC.format(
+        css=asset("vendor/uPlot.min.css") + asset("charts.css"),
+        plotter=asset("vendor/uPlot.iife.min.js"),
+        charts=asset("charts.js"),
+        table=json.dumps(columns),
+    )
+    (tmp_path / "static.html").write_text(text, encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "static.html").as_uri())
+    page.wait_for_selector("talkspurt-chart canvas")
+    assert page.query_selector("talkspurt-chart canvas").evaluate(PAINTED) >= 3
+    words = page.get_attribute("talkspurt-chart .plot", "aria-label")
+    assert words == "Delay over time: delay_mean_s, delay_max_s"
+    page.hover("talkspurt-chart .u-over", position={"x": 150, "y": 60})
+    until(lambda: page.is_visible(".tip"))
+    assert "delay_max_s" in page.inner_text(".tip")
+    assert said == []
+    context.close()
+
+
+def test_a_stack_tells_its_sum_and_closes_where_a_part_is_hidden(page):
+    page.hover("#chart-mouth-to-ear .u-over >> nth=0", position={"x": 150, "y": 60})
+    tip = "#chart-mouth-to-ear .tip >> nth=0"
+    until(lambda: page.is_visible(tip))
+
+    def told():
+        lines = [line.rsplit(" ", 1) for line in page.inner_text(tip).splitlines()[1:]]
+        return {words: float(value) for words, value in lines}
+
+    values = told()
+    total = values.pop("sum")
+    assert len(values) == 4 and sum(values.values()) == pytest.approx(total, abs=1.5)
+    plot = "document.querySelector('#chart-mouth-to-ear canvas').toDataURL()"
+    before = page.evaluate(plot)
+    page.click("#chart-mouth-to-ear .legend button >> nth=0")
+    until(lambda: page.evaluate(plot) != before)
+    page.click("#chart-mouth-to-ear .legend button >> nth=0")
+    until(lambda: page.evaluate(plot) == before)
+
+
+def test_what_a_metric_means_is_folded_until_a_link_leads_to_it(page):
+    metric = "#m-goodput_bps"
+    assert not page.is_visible(f"{metric} p")
+    page.click("#numbers th a[href='#m-goodput_bps'] >> nth=0")
+    page.wait_for_selector(f"{metric} p", state="visible")
+    page.click(f"{metric} summary")
+    assert not page.is_visible(f"{metric} p")
 
 
 def test_a_name_in_a_legend_hides_its_line(page):

@@ -1,9 +1,10 @@
 """Figures: each kind draws, the same figure gives the same bytes, one colour for each transport."""
 
 import re
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from matplotlib.text import Text
@@ -91,7 +92,7 @@ def test_a_line_of_the_inside_is_its_gauge_held_to_the_end(controlled):
     figure = controlled.figure("rates", flow="three")
     lines = {line.get_color(): line for line in figure.axes[0].get_lines()}
     gauge = controlled.gauges("three", "rate").filter(side="from")
-    drawn = lines[style.TRANSPORTS["dccp-ccid3"].colour]
+    drawn = lines[time.styles_of(controlled)["three"].colour]
     assert drawn.get_xdata().tolist() == [*gauge["time_s"], controlled.duration_s]
     assert drawn.get_ydata()[:-1].tolist() == [value * 1e-3 for value in gauge["value"]]
     assert drawn.get_drawstyle() == "steps-post"
@@ -116,15 +117,18 @@ def test_a_ladder_names_the_steps_of_its_figure(controlled):
     assert encoding.yaxis_inverted()  # the best on top
 
 
-def test_a_transport_has_one_colour_and_its_flows_differ_in_dashes():
-    styles = style.flow_styles({"a": "udp", "b": "tcp", "c": "tcp", "d": "udp"})
-    assert styles["a"].colour == styles["d"].colour != styles["b"].colour == styles["c"].colour
+def test_kinds_differ_in_colour_transports_in_shade_and_marker_and_flows_in_dashes():
+    flows = {"a": ("udp", "speech"), "b": ("tcp", "speech"), "c": ("tcp", "speech")}
+    styles = style.flow_styles({**flows, "film": ("udp", "video"), "load": ("tcp", "bulk")})
+    kinds = {name: kind for kind, family in style.FAMILIES.items() for name in family}
+    assert [kinds[one.colour] for one in styles.values()] == [*["voice"] * 3, "video", "bulk"]
+    assert styles["a"].colour != styles["b"].colour == styles["c"].colour
     assert styles["b"].dashes != styles["c"].dashes
-    assert styles["a"].marker != styles["b"].marker
+    assert styles["a"].marker == styles["film"].marker != styles["b"].marker
 
 
 def test_no_two_of_fifteen_flows_over_one_transport_look_alike():
-    styles = style.flow_styles({f"flow-{n}": "tcp" for n in range(15)})
+    styles = style.flow_styles({f"flow-{n}": ("tcp", "bulk") for n in range(15)})
     assert len({(s.colour, s.dashes) for s in styles.values()}) == 15
     assert len({s.colour for s in list(styles.values())[:5]}) == 1
     assert style.shade("#D55E00", -0.45) == "#753400"
@@ -132,11 +136,71 @@ def test_no_two_of_fifteen_flows_over_one_transport_look_alike():
 
 
 def test_transports_are_known_by_their_longest_name():
-    assert style.transport_style("tcp/newreno") == style.TRANSPORTS["tcp"]
-    assert style.transport_style("dccp_ccid3") == style.TRANSPORTS["dccp-ccid3"]
+    assert style.transport_style("tcp/newreno").marker == style.TRANSPORTS["tcp"][1]
+    assert style.transport_style("dccp_ccid3").marker == style.TRANSPORTS["dccp-ccid3"][1]
     assert style.transport_style("quic") == style.OTHER
-    colours = [transport.colour for name, transport in style.TRANSPORTS.items() if name != "dccp"]
-    assert len(set(colours)) == len(colours)
+    unknown = style.flow_styles({"film": ("quic", "video")})["film"]
+    assert unknown.colour in style.FAMILIES["video"] and unknown.marker == style.OTHER.marker
+    looks = [look for name, look in style.TRANSPORTS.items() if name != "dccp"]
+    assert len({marker for _, marker in looks}) == len(looks)
+
+
+def linear(colour):
+    """The components of a colour in linear light (IEC 61966-2-1)."""
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+     [0.0193339, 0.1191920, 0.9503041]]
+)  # fmt: skip
+# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+# Deficiency", 2009, severity 1.0.
+VISIONS = {
+    "usual": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                   [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                     [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                   [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+
+
+def lab(light):
+    """CIE 1976 L*a*b* of linear light, of which white is the paper."""
+    ratio = TO_XYZ @ light / TO_XYZ.sum(axis=1)
+    root = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
+    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
+
+
+def test_shades_have_a_contrast_of_three_on_light_and_dark_paper():
+    """Web Content Accessibility Guidelines 2.2, 1.4.11, for graphical objects."""
+
+    def luminance(colour):
+        return float(TO_XYZ[1] @ linear(colour)) + 0.05
+
+    css = (ROOT / "python/talkspurt/web/report.css").read_text()
+    papers = re.findall(r"--(?:paper|card): (#\w{6})", css)
+    assert len(papers) == 4
+    for paper, family in product(papers, style.FAMILIES.values()):
+        for colour in family:
+            low, high = sorted((luminance(paper), luminance(colour)))
+            assert high / low >= 3.0, (paper, colour)
+
+
+@pytest.mark.parametrize(
+    ("vision", "least"), [*zip(VISIONS, (50, 15, 25, 12), strict=True)], ids=VISIONS
+)
+def test_kinds_of_traffic_are_told_apart_with_any_colour_vision(vision, least):
+    def seen(colour):
+        return lab(np.clip(VISIONS[vision] @ linear(colour), 0, 1))
+
+    for one, other in combinations(style.FAMILIES.values(), 2):
+        for a, b in product(one, other):
+            # CIE 1976: a difference of 2.3 is just noticed (Mahy et al. 1994).
+            assert np.linalg.norm(seen(a) - seen(b)) > least, (a, b)
 
 
 def test_legends_show_how_lines_are_dashed(result):
@@ -383,7 +447,8 @@ def test_where_the_transport_varies_each_point_looks_like_its_own():
     runs = [made({"over": kind}, n, 3.0 + n, (("call", kind),)) for kind in kinds for n in (0, 1)]
     study = Study("made", "", "", (Axis("over", "x", kinds),), 2, 0.95, "", runs)
     (ax,) = comparison.over_axis(study, "mos").axes
-    assert [colour for _, _, colour, _ in means(ax)] == [style.TRANSPORTS[k].colour for k in kinds]
+    own = [style.transport_style(kind, "bulk").colour for kind in kinds]
+    assert [colour for _, _, colour, _ in means(ax)] == own
     assert not joining(ax)
 
 
@@ -422,18 +487,11 @@ def test_maps_of_scores_and_losses_have_the_scale_of_every_study():
         assert image.colorbar.extend == ("neither" if name == "mos" else "max")
 
 
-def test_traffic_beside_calls_is_grey(result):
+def test_traffic_beside_calls_is_thin_and_below_them(result):
     styles = time.styles_of(result)
     assert [name for name, one in styles.items() if one.in_background] == ["upload"]
     upload = result.figure("goodput").axes[0].get_lines()[0]
-    assert upload.get_color() == style.BACKGROUND, "below the others"
-
-
-def test_all_background_has_one_grey():
-    names = {f"flow-{n}": "tcp" for n in range(12)}
-    styles = style.flow_styles({"call": "udp", **names}, names)
-    assert {one.colour for one in styles.values() if one.in_background} == {style.BACKGROUND}
-    assert sum(one.in_background for one in styles.values()) == 12
+    assert upload.get_color() == styles["upload"].colour, "below the others"
 
 
 def test_without_calls_no_traffic_is_background(folder):
@@ -444,10 +502,10 @@ def test_without_calls_no_traffic_is_background(folder):
     assert not any(one.in_background for one in styles.values())
 
 
-def test_background_is_grey_in_figures_of_studies(study):
+def test_lines_of_studies_have_the_colours_of_their_kind(study):
     lines = panel.lines_over(study, study.axes[0], "goodput_bps")
-    grey = {line.key[0] for line in lines if line.style.colour == style.BACKGROUND}
-    assert grey == {"upload"}
+    kinds = {line.key[0]: line.style.kind for line in lines}
+    assert kinds["upload"] == "bulk" and {*kinds.values()} == {"voice", "bulk"}
 
 
 @pytest.mark.parametrize(

@@ -208,8 +208,8 @@ def test_transports_keep_their_colours(grid):
     figure = grid.figure("delay_p50_s", flow="call")
     lines = figure.legends[0].get_lines()
     assert [line.get_color() for line in lines] == [
-        style.TRANSPORTS["udp"].colour,
-        style.TRANSPORTS["dccp-ccid3"].colour,
+        style.transport_style("udp").colour,
+        style.transport_style("dccp-ccid3").colour,
     ]
 
 

@@ -10,15 +10,18 @@ import zlib
 from html import escape, unescape
 
 import jinja2
+import polars as pl
 import pytest
 
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt import intervals
 from talkspurt.figures import time
+from talkspurt.metrics import mouth_to_ear
 from talkspurt.report import answer, calls, page, recordings, single
 from talkspurt.report import study as study_report
 from talkspurt.report.charts import COLUMNS, chart_of, line_of
+from talkspurt.report.charts import of_result as charts_of
 
 CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
 SPEECH_OF_NOBODY = {"kind": "speech", "codec": "pcma"}
@@ -143,9 +146,14 @@ def test_a_page_of_silent_calls_promises_no_sound(folder, monkeypatch):
 def test_a_study_with_silent_calls_has_a_report(folder):
     axes = STUDY.removeprefix(SCENARIO)
     (folder / "silent-study.toml").write_text(SILENT + axes, encoding="utf-8")
-    html = study_report.html(talkspurt.run(folder / "silent-study.toml", study=True))
-    assert len(signals(html)) == 1 + 4
-    assert html.count("has no recording") == 2
+    found = talkspurt.run(folder / "silent-study.toml", study=True)
+    html = study_report.html(found)
+    extremes = calls.extremes(found, found.answer.judged_by)
+    # Of each setting, the first run has two calls; those that are extremes come first.
+    others = 4 - sum(found.runs[one.run].replicate == 0 for one in extremes)
+    assert len(signals(html)) == 1 + len(extremes) + others
+    silent = [one for one in signals(html) if "· call" in one]
+    assert 2 <= html.count("has no recording") == len(silent)
 
 
 def test_a_study_plays_every_setting_and_says_which_run(study):
@@ -164,9 +172,37 @@ def test_a_study_plays_every_setting_and_says_which_run(study):
                     one
                     for one in signals(html)
                     if f'data-name="{run.settings["delay"]} · {name}"' in one
+                    and "run 1 of 3" in one
                 )
                 assert words in card
                 assert f">{run.flows.filter(name=name)['mos'][0]:.2f}</b>" in card
+
+
+def test_the_best_and_the_worst_call_of_a_study_come_first(study):
+    calls_of_all = study._stack("flows").filter(source="speech")
+    measures = study.answer.judged_by
+    found = calls.extremes(study, measures)
+    assert measures == ["mouth_to_ear_mean_s", "concealed_ratio"], "a score is out of range"
+    least, most = calls_of_all["concealed_ratio"].min(), calls_of_all["concealed_ratio"].max()
+    assert [one.row["concealed_ratio"] for one in found] == [least, most]
+    # By one measure alone.
+    found = calls.extremes(study, ["mos"])
+    assert [one.row["mos"] for one in found] == [
+        calls_of_all["mos"].max(),
+        calls_of_all["mos"].min(),
+    ]
+    player = calls.of_runs(study.runs, found, lambda *_: "")
+    assert [call.rank.split(" (")[0] for call in player.calls[:3]] == [
+        "the best call of the study by MOS",
+        "the worst call of the study by MOS",
+        "",
+    ]
+    for one, call in zip(found, player.calls, strict=False):
+        audio = study.runs[one.run].audio(one.row["name"])
+        pcm = unpacked(player.recordings.data())[call.received][1]
+        assert pcm == audio.received_pcm
+    html = study_report.html(study)
+    assert "The best call of the study by" in html and "The worst call of the study by" in html
 
 
 def test_the_report_says_where_the_bytes_go(result):
@@ -236,9 +272,9 @@ def test_charts_hold_the_series(result):
     charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
     assert {"delay", "goodput", "queue", "cwnd"} <= set(charts)
     chart = charts["delay"]
-    line = next(line for line in chart["lines"] if line["label"] == "call")
+    line = next(line for line in lines_of(chart) if line["label"] == "call")
     expected = dict(result.series("call").select("time_s", "delay_mean_s").iter_rows())
-    for at, value in whole(chart, line).items():
+    for at, value in whole(line).items():
         want = next(v for t, v in expected.items() if abs(t - at) < 1e-4)
         assert (value is None) == (want is None)
         assert value is None or abs(value - want * 1e3) <= 1e-4 * want * 1e3
@@ -246,7 +282,8 @@ def test_charts_hold_the_series(result):
 
 def test_lines_of_charts_are_told_apart_and_background_is_below(result):
     charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
-    lines = charts["goodput"]["lines"]
+    lines = lines_of(charts["goodput"])
+    assert lines.pop(0)["look"] == "area", "the capacity behind them"
     assert [(line["label"], line["background"]) for line in lines] == [
         ("upload", True),
         ("call", False),
@@ -269,7 +306,7 @@ def test_charts_show_the_inside_of_controllers_and_explain_it(controlled):
     html = single.html(controlled)
     charts = {chart["name"]: chart for chart in data(html, "charts")}
     lines = {
-        name: [line["label"] for line in charts[name]["lines"]]
+        name: [line["label"] for line in lines_of(charts[name])]
         for name in (
             "rates-three",
             "rtt-three",
@@ -290,7 +327,7 @@ def test_charts_show_the_inside_of_controllers_and_explain_it(controlled):
 
 
 def explained(html):
-    return re.findall(r'<div id="m-([^"]+)"', html)
+    return re.findall(r'<details id="m-([^"]+)"', html)
 
 
 def test_what_the_page_shows_is_explained_and_nothing_else(folder, result, study, controlled):
@@ -320,7 +357,7 @@ def test_what_the_page_shows_is_explained_and_nothing_else(folder, result, study
 
 
 def test_smoothed_goodput_carries_as_much_as_the_series(result):
-    frame, width = time.smooth_goodput(result)
+    frame, width = time.smooth(result.series(), "flow", "goodput_bps")
     assert width == 0.1  # 4 s in bins of 100 ms are few enough to show each
     fine = result.series("upload")["goodput_bps"].mean()
     assert abs(frame.filter(flow="upload")["goodput_bps"].mean() - fine) <= 1e-9 * fine
@@ -355,15 +392,19 @@ def test_what_exceeds_the_space_of_a_page_is_linked(result, monkeypatch):
     assert len(calls.of_result(result).links) == 2
 
 
-def points_of(chart, line):
+def lines_of(chart):
+    """The lines of all panels of a chart."""
+    return [line for panel in chart["panels"] for line in panel["lines"]]
+
+
+def points_of(line):
     """The points of a line of a chart."""
-    x = chart["x"] if line["at"] is None else [chart["x"][place] for place in line["at"]]
-    return list(zip(x, line["values"], strict=True))
+    return list(zip(line["x"], line["values"], strict=True))
 
 
-def whole(chart, line):
+def whole(line):
     """The values of a line by their places, which differ."""
-    points = points_of(chart, line)
+    points = points_of(line)
     assert len(dict(points)) == len(points)
     return dict(points)
 
@@ -374,40 +415,83 @@ def test_long_series_are_thinned_but_keep_their_extremes():
     values[1234], values[1235], values[7000] = 7.0, -3.0, None
     other = [1.0] * 10_000
     other[4321] = 9.0
-    lines = [line_of("a", "#000", (), values), line_of("b", "#000", (), other)]
-    chart = chart_of("queue", "Queue", "packets", x, lines)
-    first, second = (whole(chart, line) for line in chart["lines"])
+    first, second = (whole(line_of("a", "#000", (), x, it)) for it in (values, other))
     assert len(first) <= 4 * COLUMNS + 1 and len(second) <= 4 * COLUMNS
     assert (first[1234.0], first[1235.0], first[7000.0], second[4321.0]) == (7.0, -3.0, None, 9.0)
-    assert {float(f"{at:.5g}") for at in (0.0, 9999.0)} <= set(chart["x"])
+    assert {0.0, 9999.0} <= set(first)
     assert all(value == values[int(at)] for at, value in first.items())
 
 
-def test_lines_at_places_of_their_own_keep_them():
-    lines = [
-        line_of("a", "#000", (), [1.0, 2.0], x=[0.0, 5.0]),
-        line_of("b", "#000", (), [3.0, None, 4.0], x=[0.0, 2.0, 9.0]),
-        line_of("c", "#000", (), [], x=[]),
+def test_a_chart_needs_lines_with_two_places():
+    line = line_of("b", "#000", (), [0.0, 2.0, 9.0], [3.0, None, 4.0])
+    assert whole(line) == {0.0: 3.0, 2.0: None, 9.0: 4.0}
+    assert chart_of("c", "C", "", [("", []), ("b", [line])])["panels"][0]["title"] == "b"
+    assert chart_of("c", "C", "", [("", [])]) is None
+    assert chart_of("c", "C", "", [("", [line_of("d", "#000", (), [1.0], [1.0])])]) is None
+
+
+def test_the_parts_of_mouth_to_ear_delay_add_up_to_it(result):
+    charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
+    assert charts["mouth-to-ear"]["stacked"]
+    for panel in charts["mouth-to-ear"]["panels"]:
+        frames = result.frames(panel["title"]).filter(pl.col("fate") == "played")
+        delay = (pl.col("playout_s") - pl.col("captured_s")) * 1e3
+        rows = mouth_to_ear.over_time(result, panel["title"])
+        width = rows["time_s"].diff().min()
+        assert rows.height > 5 and len(panel["lines"]) == 4
+        parts = [line["values"] for line in panel["lines"]]
+        for at, *values in zip(rows["time_s"], *parts, strict=True):
+            bin_ = (frames["captured_s"] / width).floor() == round(at / width)
+            mean = frames.filter(bin_).select(delay.mean()).item()
+            assert sum(values) == pytest.approx(mean, rel=1e-4)
+            assert min(values) >= 0
+        # 20 ms of PCMU have no look-ahead.
+        assert set(panel["lines"][-1]["values"]) == {20.0}
+
+
+def test_goodput_is_before_the_capacity_of_its_bottleneck(folder):
+    sets = {"links.sky.steps": [{"at": "2s", "rate": "128kbit/s"}]}
+    sets |= {"links.sky.events": [{"at": "3s", "state": "down"}]}
+    seen = talkspurt.run(folder / "small.toml", set=sets)
+    charts = {chart["name"]: chart for chart in data(single.html(seen), "charts")}
+    (panel,) = charts["goodput"]["panels"]
+    area = panel["lines"][0]
+    rate = seen.links.filter(name="sky")["rate_bps"][0] / 1e3
+    values = whole(area)
+    assert values[1.0] == values[2.0] == rate and values[2.5] == values[3.0] == 128.0
+    assert values[3.5] == values[4.0] == 0.0
+
+
+def test_more_than_six_lines_are_distributed_over_panels(folder):
+    text = CROWD.replace("count = 6", "count = 9").replace("256kbit/s", "4Mbit/s")
+    (folder / "many.toml").write_text(text, encoding="utf-8")
+    result = talkspurt.run(folder / "many.toml")
+    assert result.flows.height == 11
+    charts = {chart["name"]: chart for chart in charts_of(result)}
+    for name in ("delay", "goodput"):
+        panels = charts[name]["panels"]
+        assert len(panels) > 1
+        drawn = [[ln for ln in panel["lines"] if ln["look"] != "area"] for panel in panels]
+        assert all(0 < len(lines) <= 6 for lines in drawn)
+        measured = result.series().drop_nulls(f"{name}_{'mean_s' if name == 'delay' else 'bps'}")
+        names = {line["label"] for lines in drawn for line in lines}
+        assert names == set(measured["flow"]), "each flow with a value"
+    assert [panel["title"] for panel in charts["delay"]["panels"]] == [
+        "voice: call-1 … call-5",
+        "voice: call-6 … tcp-call",
+        "bulk",
     ]
-    chart = chart_of("c", "C", "", (), lines)
-    assert chart["x"] == [0.0, 2.0, 5.0, 9.0]
-    assert [whole(chart, line) for line in chart["lines"]] == [
-        {0.0: 1.0, 5.0: 2.0},
-        {0.0: 3.0, 2.0: None, 9.0: 4.0},
-        {},
-    ]
-    assert chart_of("c", "C", "", (), []) is None
 
 
 def test_the_delays_of_voice_frames_are_a_distribution(result):
     charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
     chart = charts["delay-ecdf"]
     assert chart["over"]["unit"] == "ms"
-    assert {line["label"] for line in chart["lines"]} == set(result.calls)
-    for line in chart["lines"]:
+    assert {line["label"] for line in lines_of(chart)} == set(result.calls)
+    for line in lines_of(chart):
         frames = result.frames(line["label"])
         took = ((frames["delivered_s"] - frames["captured_s"]) * 1e3).to_list()
-        (first, none), *points = points_of(chart, line)
+        (first, none), *points = points_of(line)
         assert none == 0 and first <= points[0][0]
         for at, share in points:
             arrived = sum(1 for t in took if t is not None and t <= at * (1 + 1e-4))
@@ -437,15 +521,15 @@ def test_frames_of_video_are_points_and_those_never_complete_are_at_zero(folder)
     seen = talkspurt.run(folder / "small.toml", set=udp)
     charts = {chart["name"]: chart for chart in data(single.html(seen), "charts")}
     chart = charts["frame-delay"]
-    points, never = chart["lines"]
-    assert points["points"] and never["points"]
+    points, never = lines_of(chart)
+    assert points["look"] == never["look"] == "points"
     frames = seen.video_frames("call")
     broken = frames.filter(frames["complete_s"].is_null())
     assert broken.height > 0
-    assert list(whole(chart, never).values()) == [0.0] * broken.height
+    assert list(whole(never).values()) == [0.0] * broken.height
     complete = frames.drop_nulls("complete_s")
     delays = ((complete["complete_s"] - complete["captured_s"]) * 1e3).to_list()
-    assert list(whole(chart, points).values()) == pytest.approx(delays, rel=1e-4)
+    assert list(whole(points).values()) == pytest.approx(delays, rel=1e-4)
 
 
 def test_the_page_of_a_run_needs_no_plotting_library(result, tmp_path):

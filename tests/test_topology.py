@@ -31,7 +31,7 @@ def read(text, folder="."):
 
 
 def drawn(network):
-    styles = flow_styles({flow["name"]: flow["transport"] for flow in network["flows"]})
+    styles = flow_styles({flow["name"]: (flow["transport"], "bulk") for flow in network["flows"]})
     found = topology.picture(network, styles)
     return found, ElementTree.fromstring(found.svg), ElementTree.fromstring(topology.file(found))
 
@@ -203,7 +203,10 @@ def test_a_network_without_nodes_has_no_picture():
 def test_calls_share_no_line_with_other_traffic():
     network = dumbbell(8)
     flows = [{**network["flows"][0], "name": f"f{n}"} for n in range(topology.MAX_LINES + 1)]
-    styles = flow_styles({one["name"]: one["transport"] for one in flows}, {"f3", "f4"})
+    sources = {"f3": "bulk", "f4": "bulk"}
+    styles = flow_styles(
+        {it["name"]: (it["transport"], sources.get(it["name"], "speech")) for it in flows}
+    )
     key = topology.picture({**network, "flows": flows}, styles).key
     assert sorted(len(line.flows) for line in key) == [2, len(flows) - 2]
     assert {line.flows for line in key if line.style.in_background} == {("f3", "f4")}

@@ -19,7 +19,9 @@ def main() -> None:
         figure, panels = pyplot.subplots(len(runs), 1, figsize=(8, 9), sharex=True)
         for ax, run in zip(panels, runs, strict=True):
             flow = run.flows.row(0, named=True)
-            draw_frames(ax, run.video_frames("video"), transport_style(flow["transport"]), "video")
+            draw_frames(
+                ax, run.video_frames("video"), transport_style(flow["transport"], "video"), "video"
+            )
             ax.set_title(run.settings["video transport"], loc="left", fontsize=10)
             ax.set_ylabel("frame delay / ms")
             ax.set_ylim(bottom=0)

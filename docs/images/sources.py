@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 
 import talkspurt
-from talkspurt.figures.style import styled, transport_style
+from talkspurt.figures.style import styled
+from talkspurt.figures.time import styles_of
 
 HERE = Path(__file__).parent
 
@@ -15,15 +16,15 @@ def main() -> None:
     from matplotlib import pyplot
 
     run = talkspurt.run(HERE.parent.parent / "scenarios" / "sources.toml")
-    flows = run.flows.select("name", "transport").rows()
+    styles = styles_of(run)
     with styled():
         figure, panels = pyplot.subplots(
-            len(flows), 1, figsize=(8, 9), sharex=True, layout="constrained"
+            len(styles), 1, figsize=(8, 9), sharex=True, layout="constrained"
         )
-        for ax, (name, transport) in zip(panels, flows, strict=True):
+        for ax, (name, style) in zip(panels, styles.items(), strict=True):
             # A bin of the series is named by its end.
             series = run.series(name).with_columns(kbps=pl.col("sent_bytes") * 8 / 0.2 / 1e3)
-            colour = transport_style(transport).colour
+            colour = style.colour
             ax.fill_between(series["time_s"], series["kbps"], step="pre", color=colour, linewidth=0)
             ax.set_title(name, loc="left", fontsize=9, pad=2)
             ax.set_ylim(bottom=0)

@@ -45,7 +45,7 @@ pub(crate) fn questions(input: &Input, runs: &dyn Runs) -> Vec<Question> {
 }
 
 /// The instrument of all calls: the first whose measures all of them have, within their range.
-fn of_calls(flows: &Flows) -> &'static Instrument {
+pub(crate) fn of_calls(flows: &Flows) -> &'static Instrument {
     let calls = || (0..flows.name.len()).filter(|&row| is_call(flows, row));
     let valid = |row: usize| {
         flows.value(row, "mos").is_some() && Flows::text(&flows.quality_limits, row).is_none()

@@ -228,6 +228,8 @@ pub struct Answer {
     pub about: String,
     /// What must be known about scores and sound.
     pub notes: Vec<String>,
+    /// The measures of the instrument that judges all calls.
+    pub judged_by: Vec<&'static str>,
     /// What was asked.
     pub questions: Vec<Question>,
     /// Comparisons that hold together.
@@ -244,5 +246,7 @@ pub fn answer(input: &Input, runs: &dyn Runs) -> Answer {
         cause::explain(input, runs, question);
     }
     let (sentences, about) = say::sentences(input, &questions, comparisons);
-    Answer { sentences, about, notes: notes::notes(&input.flows), questions, comparisons }
+    let judged_by = ask::of_calls(&input.flows).measures.iter().map(|it| it.name).collect();
+    let notes = notes::notes(&input.flows);
+    Answer { sentences, about, notes, judged_by, questions, comparisons }
 }

@@ -79,6 +79,9 @@ pub struct LinkCounters {
     /// Time the transmitter has been busy; for a radio, the channel time of its transmissions and of
     /// the responses to them.
     pub busy: Duration,
+    /// Integral over time of the rate at which it could send, zero during outages, in bit/s times
+    /// nanoseconds; `None` for a radio, whose rate depends on the other stations.
+    pub capacity: Option<u128>,
     /// Integral of the queue's length over time, in packets times nanoseconds.
     pub queue_area_packets: u128,
     /// Integral of the queue's length over time, in bytes times nanoseconds.

@@ -43,7 +43,9 @@ const HELD: usize = (1 << 22) / size_of::<Row>();
 
 rows! {
     Row { at: Instant, span: Span, control: Control }
-    Span { utilisation: f64, queue_packets: f64, queue_bytes: f64, drops: u64, marks: u64 }
+    Span {
+        utilisation: f64, capacity_bps: Option<f64>, queue_packets: f64, queue_bytes: f64, drops: u64, marks: u64,
+    }
     Control {
         average_packets: Option<f64>, drop_probability: Option<f64>,
         drops_per_second: Option<f64>, tokens_bytes: Option<f64>,
@@ -54,6 +56,7 @@ rows! {
 #[derive(Clone, Copy, Debug)]
 struct Span {
     utilisation: f64,
+    capacity_bps: Option<f64>,
     queue_packets: f64,
     queue_bytes: f64,
     drops: u64,
@@ -66,6 +69,7 @@ impl Span {
         let mean = |before: u128, after: u128| after.saturating_sub(before) as f64 / nanos;
         (!length.is_zero()).then(|| Self {
             utilisation: after.busy.saturating_sub(before.busy).as_nanos() as f64 / nanos,
+            capacity_bps: after.capacity.map(|after| mean(before.capacity.unwrap_or(0), after)),
             queue_packets: mean(before.queue_area_packets, after.queue_area_packets),
             queue_bytes: mean(before.queue_area_bytes, after.queue_area_bytes),
             drops: after.drops.iter().sum::<u64>() - before.drops.iter().sum::<u64>(),
@@ -209,6 +213,7 @@ impl Links {
             .float("queue_packets", spans().map(|span| span.queue_packets))
             .float("queue_bytes", spans().map(|span| span.queue_bytes))
             .float("utilisation", spans().map(|span| span.utilisation))
+            .maybe_float("capacity_bps", spans().map(|span| span.capacity_bps))
             .count("drops", spans().map(|span| span.drops))
             .count("marks", spans().map(|span| span.marks))
             .maybe_float("sojourn_mean_s", waits().map(|bin| bin.and_then(Bin::mean_s)))

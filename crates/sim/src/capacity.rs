@@ -71,6 +71,29 @@ impl Capacity {
         }
     }
 
+    /// The integral of the rate from zero to `now`, in bit/s times nanoseconds.
+    #[must_use]
+    pub fn until(&self, now: Instant) -> u128 {
+        let second = Duration::from_secs(1).as_nanos();
+        let over = |rate: Rate, from: Instant, to: Instant| {
+            u128::from(rate.as_bps()) * u128::from((to - from).as_nanos())
+        };
+        match self {
+            Self::PerByte(byte) => {
+                u128::from(now.as_nanos()) * u128::from(8 * second / byte.as_nanos())
+            }
+            Self::Fixed(rate) => over(*rate, Instant::ZERO, now),
+            Self::Stepped(steps) => {
+                let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([now]);
+                let pieces = steps.iter().zip(ends).take_while(|((from, _), _)| *from < now);
+                pieces.map(|((from, rate), end)| over(*rate, *from, end.min(now))).sum()
+            }
+            Self::Opportunities(trace) => {
+                u128::from(trace.first(now)) * u128::from(OPPORTUNITY * 8) * u128::from(second)
+            }
+        }
+    }
+
     /// The rate above zero that is the last of those after change number `seen` up to `now`, and the number of
     /// the last change.
     pub(crate) fn changed(&self, seen: usize, now: Instant) -> (Option<Rate>, usize) {

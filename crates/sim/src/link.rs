@@ -101,6 +101,10 @@ struct Back {
     medium: Option<Box<Medium>>,
     drops: [u64; DropReason::COUNT],
     marks: u64,
+    /// Integral of the rate over the time before the last outage, as in [`LinkCounters`].
+    capacity: u128,
+    /// The integral of the rate up to the end of that outage, which counts outages too.
+    capacity_up: u128,
     /// Integrals of the queue length up to `queue_since`, as in [`LinkCounters`].
     area_packets: u128,
     area_bytes: u128,
@@ -181,6 +185,8 @@ impl Link {
                 medium: parts.medium,
                 drops: [0; DropReason::COUNT],
                 marks: 0,
+                capacity: 0,
+                capacity_up: 0,
                 area_packets: 0,
                 area_bytes: 0,
                 queue_since: Instant::ZERO,
@@ -365,6 +371,7 @@ impl Link {
     /// The link goes down: packets on the medium are lost, queued packets stay.
     pub fn go_down<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         self.advance(now, pool, probe);
+        self.back.capacity = self.capacity_at(now);
         self.up = false;
         if self.free_at > now {
             self.busy = self.busy.saturating_sub(self.free_at - now);
@@ -379,9 +386,15 @@ impl Link {
 
     /// The link works again.
     pub fn come_up<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        self.back.capacity_up = self.capacity.until(now);
         self.up = true;
         self.free_at = self.free_at.max(now);
         self.advance(now, pool, probe);
+    }
+
+    fn capacity_at(&self, now: Instant) -> u128 {
+        let back = &*self.back;
+        back.capacity + if self.up { self.capacity.until(now) - back.capacity_up } else { 0 }
     }
 
     /// The counters at `now`, to which the link has been advanced.
@@ -396,6 +409,7 @@ impl Link {
             drops: back.drops,
             marks: back.marks,
             busy: self.busy.saturating_sub(self.free_at.saturating_since(now)),
+            capacity: Some(self.capacity_at(now)),
             queue_area_packets: back.area_packets + u128::from(packets) * span,
             queue_area_bytes: back.area_bytes + u128::from(bytes) * span,
             queue_packets: packets,

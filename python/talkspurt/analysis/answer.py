@@ -30,6 +30,7 @@ class Answer:
         sentences: the sentences, differences first.
         about: what their intervals mean; empty without a sentence.
         notes: what must be known about scores and sound.
+        judged_by: the measures by which all calls are judged.
         questions: what was asked, as ``crates/answer`` defines it: the options of each question
             with their means, differences from the best, and causes.
         comparisons: comparisons that hold together with the confidence of the study.
@@ -38,6 +39,7 @@ class Answer:
     sentences: list[str]
     about: str
     notes: list[str]
+    judged_by: list[str]
     questions: list[dict[str, Any]]
     comparisons: int
 

@@ -1,7 +1,7 @@
 """Figures of a run. Each is a function from a result to a matplotlib figure.
 
-Figures draw the content of tables and compute nothing that belongs in a table. At most twelve flows
-are drawn; a figure states how many more there are.
+Figures draw the content of tables and compute nothing that belongs in a table. At most 24 flows are
+drawn, in panels of up to six; a figure states how many more there are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,16 @@ def _of_sender(gauge: str, title: str, alt: str) -> Kind:
 
 KINDS: dict[str, Kind] = {
     "delay": Kind("One-way delay", "One-way delay of each flow over time", time.delay),
-    "goodput": Kind("Goodput", "Goodput of each flow over time", time.goodput),
+    "mouth_to_ear": Kind(
+        "Mouth-to-ear delay and its parts",
+        "Mouth-to-ear delay of each call over time, as the sum of its parts",
+        time.mouth_to_ear_parts,
+    ),
+    "goodput": Kind(
+        "Goodput",
+        "Goodput of each flow over time, before the capacity of its bottleneck",
+        time.goodput,
+    ),
     "queue": Kind("Queue", "Packets waiting where queues are longest, over time", time.queue),
     "sojourn": Kind(
         "Wait in the queue",

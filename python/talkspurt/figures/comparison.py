@@ -103,11 +103,11 @@ def _drawn(study: StudyData, axis: Axis, lines: Sequence[panel.Line], shown: Col
         before = flow
     inside_all = [inside for _, inside in drawn]
     _heights(grid, inside_all, shown, shared=not by_flow)
-    if len(entries) > 1:
-        _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
     not_drawn = style.left_out("panel", [_words(keys, shared, part) for part, _ in rest])
     style.note(figure, *panel.said(seen), not_drawn)
+    if len(entries) > 1:
+        _legend(grid[0] if alone else figure, entries, looks, joined=numbers is not None)
     return figure
 
 
@@ -156,7 +156,7 @@ def _legend(
 ) -> None:
     """A line or a marker for each; in ink if its colour differs between panels.
 
-    Above a single panel, beside several.
+    Above a single panel, below several.
     """
     handles = []
     for words, lines in entries.items():
@@ -168,21 +168,28 @@ def _legend(
         drawn |= {"fillstyle": style.FILLS[look], "markerfacecoloralt": "none"}
         drawn["ls"] = "none" if not joined else (0, dashes) if dashes else "-"
         handles.append(Line2D([], [], label=words, **drawn))
-    length = style.LINE_LENGTH if joined else None
-    look_of: dict[str, Any] = {"handles": handles, "fontsize": 8}
-    if isinstance(where, Figure):
-        where.legend(loc="outside right upper", handlelength=length, **look_of)
-        return
     letters = max(map(len, entries)) + (10 if joined else 4)
-    where.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        borderaxespad=0,
-        ncols=max(1, min(len(entries), LETTERS // letters)),
-        handlelength=style.LINE_LENGTH - 2 if joined else 1,
-        columnspacing=1.2,
-        **look_of,
-    )
+    most = LETTERS if isinstance(where, Axes) else style.LETTERS
+    look_of: dict[str, Any] = {
+        "handles": handles,
+        "fontsize": 8,
+        "ncols": max(1, min(len(entries), most // letters)),
+        "handlelength": style.LINE_LENGTH - 2 if joined else 1,
+        "columnspacing": 1.2,
+        "borderaxespad": 0,
+    }
+    if isinstance(where, Figure):
+        # Between the panels and the note, which the layout places at the bottom.
+        inch = 72 * where.get_figheight()
+        note = where.get_supxlabel()
+        low = (9.5 * (note.count("\n") + 1) + 5) / inch if note else 0.0
+        band = (12.0 * -(-len(entries) // look_of["ncols"]) + 4) / inch
+        engine: Any = where.get_layout_engine()
+        engine.set(rect=(0, band, 1, 1 - band))
+        legend = where.legend(loc="lower left", bbox_to_anchor=(0, low), **look_of)
+        legend.set_in_layout(False)
+        return
+    where.legend(loc="lower left", bbox_to_anchor=(0, 1), **look_of)
 
 
 def sensitivity(study: StudyData, measure: str) -> Figure | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from talkspurt._text.format import time_text, verdict
-from talkspurt.figures import style
-from talkspurt.figures.time import DROP, MAX_FLOWS, say_shown, styles_of
+from talkspurt.figures import multiples, style
+from talkspurt.figures.multiples import MAX_FLOWS
+from talkspurt.figures.time import DROP, in_panels, labelled, say_shown, styles_of
 from talkspurt.metrics import opinion
 from talkspurt.metrics.catalogue import column
 
@@ -88,28 +88,31 @@ def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure
     if not windows:
         return None
     styles = styles_of(result)
-    figure, (ax,) = style.sheet(f"MOS of each window of {time_text(width)}")
-    ax.axhline(BEST_MOS, color=style.FAINT, linewidth=0.9, linestyle=":")
-    ends = []
-    for (call, rows), width_pt in zip(windows.items(), style.widths(len(windows)), strict=True):
-        look = styles[call]
-        there = rows.drop_nulls("mos")
-        starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
-        # A step from a window's start to its end, none over windows without speech.
-        dashes: Any = (0, look.dashes) if look.dashes else "solid"
-        until = (starts + width).clip(max=result.duration_s)
-        ax.hlines(mos, starts, until, colors=look.colour, linestyles=dashes, linewidth=width_pt)
-        next_door = np.diff(starts) < 1.5 * width
-        sides = (starts[1:][next_door], mos[:-1][next_door], mos[1:][next_door])
-        ax.vlines(*sides, colors=look.colour, linewidth=0.6)
-        ends.append((result.duration_s, float(mos[-1]), call, look.colour))
-    ax.set_xlim(0, result.duration_s)
-    ax.set_ylim(0.9, 4.55)
-    ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
-    ax.set_xlabel("time / s")
-    ax.set_ylabel("MOS")
-    style.label_ends(ax, ends)
-    say_shown(ax, len(calls), "calls")
+
+    def draw(ax: Axes, names: list[str]) -> None:
+        ax.axhline(BEST_MOS, color=style.FAINT, linewidth=0.9, linestyle=":")
+        ends = []
+        for call, width_pt in zip(names, style.widths(len(names)), strict=True):
+            look = styles[call]
+            there = windows[call].drop_nulls("mos")
+            starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
+            # A step from a window's start to its end, none over windows without speech.
+            dashes: Any = (0, look.dashes) if look.dashes else "solid"
+            until = (starts + width).clip(max=result.duration_s)
+            ax.hlines(mos, starts, until, colors=look.colour, linestyles=dashes, lw=width_pt)
+            next_door = np.diff(starts) < 1.5 * width
+            sides = (starts[1:][next_door], mos[:-1][next_door], mos[1:][next_door])
+            ax.vlines(*sides, colors=look.colour, linewidth=0.6)
+            ends.append((result.duration_s, float(mos[-1]), call, look.colour))
+        ax.set_xlim(0, result.duration_s)
+        ax.set_ylim(0.9, 4.55)
+        ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
+        style.label_ends(ax, ends)
+
+    title = f"MOS of each window of {time_text(width)}"
+    figure, axes = in_panels(title, multiples.by_kind(list(windows), styles), draw)
+    labelled(axes, "time / s", "MOS")
+    say_shown(axes[0], len(calls), "calls")
     return figure
 
 
@@ -117,18 +120,20 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
     """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
     import numpy as np
 
-    chosen = [flow] if flow else result.calls
     styles = styles_of(result)
-    figure, (ax,) = style.sheet(
-        "Share of voice frames delivered within a time of their capture", height=3.0
-    )
-    drawn = 0
-    least = math.inf
-    for name, width in zip(chosen[:MAX_FLOWS], style.widths(len(chosen[:MAX_FLOWS])), strict=True):
+    times = {}
+    for name in [flow] if flow else result.calls[:MAX_FLOWS]:
         rows = result.frames(name)
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
         if took.size:
-            share = np.arange(1, took.size + 1) / rows.height
+            times[name] = (took, np.arange(1, took.size + 1) / rows.height)
+    if not times:
+        return None
+    least = min(took[0] for took, _ in times.values())
+
+    def draw(ax: Axes, names: list[str]) -> None:
+        for name, width in zip(names, style.widths(len(names)), strict=True):
+            took, share = times[name]
             look = styles[name]
             marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
             ax.plot(
@@ -143,16 +148,14 @@ def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | 
                 linewidth=width,
                 **look.line(),
             )
-            drawn += 1
-            least = min(least, took[0])
-    if not drawn:
-        return None
-    ax.set_ylim(0, 1.02)
-    ax.set_xlim(left=max(0.0, least - 0.05 * (ax.dataLim.x1 - least)))
-    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.set_xlabel("time from capture to delivery / ms")
-    ax.set_ylabel("frames")
-    ax.legend(loc="lower right", fontsize=8.5, handlelength=style.LINE_LENGTH)
+        ax.set_ylim(0, 1.02)
+        ax.set_xlim(left=max(0.0, least - 0.05 * (ax.dataLim.x1 - least)))
+        ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        ax.legend(loc="lower right", fontsize=8.5, handlelength=style.LINE_LENGTH)
+
+    title = "Share of voice frames delivered within a time of their capture"
+    figure, axes = in_panels(title, multiples.by_kind(list(times), styles), draw)
+    labelled(axes, "time from capture to delivery / ms", "frames")
     return figure
 
 

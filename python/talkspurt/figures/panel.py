@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import intervals
 from talkspurt.figures import scale
 from talkspurt.figures.chart import whisker
-from talkspurt.figures.style import DASHES, FILLS, IN_BACKGROUND, MEDIA, Style, transport_style
+from talkspurt.figures.style import DASHES, FILLS, Style, kind_of, transport_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,28 +58,28 @@ class Line:
     Attributes:
         key: the flow and the settings.
         rows: rows of the summary, along the x axis.
-        transports: the flow's transport, row by row.
+        styles: the style of the flow's kind and transport, row by row.
     """
 
     key: Key
     rows: list[Row]
-    transports: list[str]
+    styles: list[Style]
 
     @property
     def mixed(self) -> bool:
         """Whether its transport, and so its style, varies along the line."""
-        return len(set(map(transport_style, self.transports))) > 1
+        return len(set(self.styles)) > 1
 
     @property
     def style(self) -> Style:
         """Its style, if it has one."""
-        return transport_style(self.transports[0])
+        return self.styles[0]
 
     def by(self, numbers: Mapping[str, float], axis: str) -> Line:
         """The same, sorted by number."""
-        pairs = zip(self.rows, self.transports, strict=True)
+        pairs = zip(self.rows, self.styles, strict=True)
         ordered = sorted(pairs, key=lambda pair: numbers[pair[0][axis]])
-        return Line(self.key, [row for row, _ in ordered], [over for _, over in ordered])
+        return Line(self.key, [row for row, _ in ordered], [look for _, look in ordered])
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ def across(study: StudyData) -> Axis | None:
     """The x axis."""
     lists = [axis for axis in study.axes if not axis.factor]
     keeping = [axis for axis in lists if keeps_transports(study, axis)]
-    colours = {transport_style(name).colour for name in _transports(study).values()}
-    there = lists if len(colours) == 1 else keeping or lists[:1]
+    looks = set(map(transport_style, _transports(study).values()))
+    there = lists if len(looks) == 1 else keeping or lists[:1]
 
     def rank(axis: Axis) -> tuple[bool, int]:
         # Two numbers show no trend; an axis with more names shows more.
@@ -180,7 +180,7 @@ def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
     """The means of a measure along an axis, flow by flow."""
     others = [other.column for other in study.axes if other is not axis]
     transports = _transports(study)
-    background = _background(study)
+    kinds = _kinds(study)
     found: dict[Key, Line] = {}
     for row in study.rows(study.summary([name])):
         if row["mean"] is None:
@@ -189,20 +189,18 @@ def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
         line = found.setdefault(key, Line(key, [], []))
         line.rows.append(row)
         setting = (*(row[other.column] for other in study.axes), row["flow"])
-        line.transports.append(IN_BACKGROUND if row["flow"] in background else transports[setting])
+        line.styles.append(transport_style(transports[setting], kinds[row["flow"]]))
     flows = list(dict.fromkeys(line.key[0] for line in found.values()))
     return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
 
 
-def _background(study: StudyData) -> set[str]:
-    """The flows and groups that are only there to disturb calls and video."""
-    rows = [
-        (row.get("group") or row["name"], row.get("source") in MEDIA)
+def _kinds(study: StudyData) -> dict[str, str]:
+    """The kind of traffic of each flow and group."""
+    return {
+        row.get("group") or row["name"]: kind_of(row.get("source"))
         for run in study.runs
         for row in run.flows.iter_rows(named=True)
-    ]
-    media = {name for name, is_media in rows if is_media}
-    return {name for name, _ in rows} - media if media else set()
+    }
 
 
 def _transports(study: StudyData) -> dict[Key, str]:
@@ -268,8 +266,8 @@ def draw(
                 inches = figure.dpi_scale_trans
                 beside = beside + ScaledTranslation(aside * BESIDE / 72, 0, inches)
             join(ax, x, line.rows, line.style.colour, DASHES[look], size, beside)
-        for place, row, transport in zip(x, line.rows, line.transports, strict=True):
-            point(ax, place, row, transport_style(transport), look, size, beside)
+        for place, row, own in zip(x, line.rows, line.styles, strict=True):
+            point(ax, place, row, own, look, size, beside)
 
 
 def join(

@@ -420,7 +420,7 @@ def _one_colour_each(drawn: Plot) -> dict[str, style.Style]:
     transports = drawn.transports(drawn.over)
     if len(transports) < len(drawn.labels(drawn.over)):
         return {}
-    return {label: style.transport_style(name) for label, name in transports.items()}
+    return {label: style.transport_style(name, drawn.traffic) for label, name in transports.items()}
 
 
 def _transports_to_name(drawn: Plot) -> dict[str, style.Style]:
@@ -434,7 +434,7 @@ def _transports_to_name(drawn: Plot) -> dict[str, style.Style]:
     # All kinds of TCP have one colour.
     sharing: dict[style.Style, list[str]] = {}
     for name in names:
-        sharing.setdefault(style.transport_style(name), []).append(name)
+        sharing.setdefault(style.transport_style(name, drawn.traffic), []).append(name)
     looks = {", ".join(its): look for look, its in sharing.items()}
     return looks if len(looks) > 1 else {}
 

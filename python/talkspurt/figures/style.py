@@ -1,8 +1,9 @@
-"""Figure styles: one colour and one marker per transport, everywhere.
+"""Figure styles: a family of colours per kind of traffic, a shade and a marker per transport.
 
-Colours are Okabe and Ito's, distinguishable with any kind of colour vision; further flows over the
-same transport keep its colour and change its dashes. Ink is one fixed colour, which the report
-replaces by the page's own.
+Voice is blue, video is orange, and all other traffic is green. The families are told apart with any
+kind of colour vision, and all shades are seen on light and dark paper (``tests/test_figures.py``
+computes both). Further flows of a kind over the same transport keep its shade and change its
+dashes. Ink is one fixed colour, which the report replaces by the page's own.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import logging
 import re
 import warnings
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ PAPER = "#ffffff"
 # Okabe and Ito, "Color Universal Design", 2008.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY = "#E69F00", "#56B4E9"
-# Okabe and Ito have eight; these are darker variants of three of them, for related transports.
+# Okabe and Ito have eight; these are darker variants of three of them.
 TEAL, BROWN, SLATE, OLIVE = "#1F5F7A", "#7A4B00", "#5B4A8A", "#6B7000"
 PALETTE = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, BROWN, TEAL, SLATE, "#6b7280")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", "h")
@@ -57,16 +58,17 @@ CAUSE_COLOURS = {"delay": ORANGE, "loss": "#3f464e", "codec": PURPLE}
 
 @dataclass(frozen=True)
 class Style:
-    """Colour and marker of a transport, and dashes of one of its flows."""
+    """Colour and marker of a kind of traffic over a transport, and dashes of one of its flows.
+
+    Attributes:
+        in_background: whether a flow is only there to disturb others.
+    """
 
     colour: str
     marker: str
     dashes: tuple[float, ...] = ()
-
-    @property
-    def in_background(self) -> bool:
-        """Whether a flow is only there to disturb others."""
-        return self.colour == BACKGROUND
+    kind: str = ""
+    in_background: bool = False
 
     def line(self) -> dict[str, Any]:
         """Keywords for matplotlib's plot."""
@@ -74,67 +76,79 @@ class Style:
         return {"color": self.colour, **dashes}
 
 
-TRANSPORTS = {
-    "udp": Style(BLUE, "o"),
-    "tcp": Style(VERMILLION, "s"),
-    "dccp-ccid2": Style(GREEN, "^"),
-    "dccp-ccid3": Style(SKY, "v"),
-    "dccp-ccid4": Style(TEAL, "<"),
-    "dccp": Style(GREEN, "^"),
-    "sctp": Style(PURPLE, "D"),
-    "tfrc": Style(ORANGE, "P"),
-    "tfrc-tb": Style(BROWN, "p"),
-    "beritelli": Style(SLATE, "h"),
-    "icmp": Style(OLIVE, "*"),
+VOICE, VIDEO, BULK = "voice", "video", "bulk"
+SOURCES = {"speech": VOICE, "video": VIDEO}
+"""The kinds of traffic of sources; all others are bulk."""
+FAMILIES = {
+    VOICE: ("#1F76D2", "#848AD6", "#6D69FA", "#6C6AB1"),
+    VIDEO: ("#F96023", "#995E2B", "#D13131", "#C45F20"),
+    BULK: ("#2FA094", "#2A8664", "#669C72", "#087870"),
 }
+"""Colours of kinds of traffic: the shades of UDP, TCP, DCCP and SCTP, which others share."""
+TRANSPORTS = {
+    "udp": (0, "o"),
+    "tcp": (1, "s"),
+    "dccp-ccid2": (2, "^"),
+    "dccp-ccid3": (2, "v"),
+    "dccp-ccid4": (2, "<"),
+    "dccp": (2, "^"),
+    "sctp": (3, "D"),
+    "tfrc": (0, "P"),
+    "tfrc-tb": (3, "p"),
+    "beritelli": (1, "h"),
+    "icmp": (0, "*"),
+}
+"""Shade and marker of each transport."""
 OTHER = Style("#6b7280", "X")
 BACKGROUND = "#8F979F"
-"""Colour of traffic that is only there to disturb the calls."""
-IN_BACKGROUND = "background"
-"""Stands for the transport of such traffic in figures of studies."""
-MEDIA = ("speech", "video")
-"""Sources whose flows are not background."""
+"""Colour of what is simulated beside the programs of an emulation."""
 REAL = "real"
 """The source of flows of programs, in an emulation."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
-"""Dashes of the first, second … flow over one transport; empty is a solid line."""
+"""Dashes of the first, second … flow of one colour; empty is a solid line."""
 
 FILLS = ("full", "none", "left", "bottom", "right")
-"""Marker fills of the first, second … flow over one transport."""
+"""Marker fills of the first, second … flow of one colour."""
 
 LINE_LENGTH = 5.5
 """Length of a line in a legend, in font sizes: long enough to show its dashes."""
 
 
-def transport_style(transport: str) -> Style:
-    """Colour and marker of a transport, by its longest known prefix."""
-    if transport == IN_BACKGROUND:
-        return Style(BACKGROUND, "o")
+def kind_of(source: str | None) -> str:
+    """The kind of traffic of a source."""
+    return SOURCES.get(source or "", BULK)
+
+
+def transport_style(transport: str, kind: str = VOICE) -> Style:
+    """Colour and marker of a kind of traffic over a transport, by its longest known prefix."""
     word = transport.lower().replace("/", "-").replace("_", "-")
     for name in sorted(TRANSPORTS, key=len, reverse=True):
         if word.startswith(name):
-            return TRANSPORTS[name]
+            place, marker = TRANSPORTS[name]
+            return Style(FAMILIES[kind][place], marker, kind=kind)
     return OTHER
 
 
-def flow_styles(
-    transports: Mapping[str, str], background: Collection[str] = ()
-) -> dict[str, Style]:
-    """A style for each flow, from its transport and its position among flows that share it.
+def flow_styles(flows: Mapping[str, tuple[str, str | None]]) -> dict[str, Style]:
+    """A style for each flow, from its transport and source, and its place among flows like it.
 
-    Flows in the background are grey.
+    Beside calls, video and programs, other flows are in the background.
     """
+    media = {name for name, (_, source) in flows.items() if source in (*SOURCES, REAL)}
     seen: dict[str, int] = {}
     styles = {}
-    for flow, transport in transports.items():
-        style = transport_style(transport)
-        colour = BACKGROUND if flow in background else style.colour
-        place = seen.get(colour, 0)
-        seen[colour] = place + 1
-        if flow not in background:
-            colour = shade(colour, SHADES[place // len(DASHES) % len(SHADES)])
-        styles[flow] = Style(colour, style.marker, DASHES[place % len(DASHES)])
+    for flow, (transport, source) in flows.items():
+        kind = kind_of(source)
+        style = transport_style(transport, kind)
+        if style == OTHER:
+            style = replace(OTHER, colour=FAMILIES[kind][0], kind=kind)
+        place = seen.get(style.colour, 0)
+        seen[style.colour] = place + 1
+        colour = shade(style.colour, SHADES[place // len(DASHES) % len(SHADES)])
+        behind = bool(media) and flow not in media
+        dashes = DASHES[place % len(DASHES)]
+        styles[flow] = replace(style, colour=colour, dashes=dashes, in_background=behind)
     return styles
 
 
@@ -164,7 +178,7 @@ def bounds(low: float, high: float) -> tuple[float, float]:
     return min(low, 0.0), 1.06 * high if high > 0 else 1.0
 
 
-SHADES = (0.0, -0.45, 0.4)
+SHADES = (0.0, -0.25, 0.25)
 """Darkening (below 0) or lightening of a colour when the dashes repeat."""
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from talkspurt._text.format import time_text
-from talkspurt.figures import decimating, style
+from talkspurt.figures import decimating, multiples, style
+from talkspurt.figures.multiples import MAX_FLOWS, Panel
+from talkspurt.metrics import mouth_to_ear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from matplotlib.axes import Axes
@@ -19,20 +21,19 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
 DROP = "#8b1a1a"
-MAX_FLOWS = 12
-"""Maximum flows drawn."""
+CAPACITY = "#8a939c"
+PARTS = dict(zip(mouth_to_ear.PARTS, ("#7D6CBB", "#C0609A", "#6b7280", "#B08A2E"), strict=True))
+"""Colours of the parts of mouth-to-ear delay."""
 
 
 def styles_of(result: RunData) -> dict[str, style.Style]:
-    """A style for each flow: beside calls, video and programs, other flows are background."""
+    """A style for each flow."""
     flows = result.flows.select("name", "transport", "source").rows()
-    media = {name for name, _, source in flows if source in (*style.MEDIA, style.REAL)}
-    background = {name for name, *_ in flows} - media if media else set()
-    return style.flow_styles({name: transport for name, transport, _ in flows}, background)
+    return style.flow_styles({name: (transport, source) for name, transport, source in flows})
 
 
-QUEUE_COLOURS = (style.SKY, style.GREEN, style.PURPLE, style.ORANGE)
-"""Colours of links, if several are drawn."""
+QUEUE_COLOURS = ("#7A8794", "#B0609A", "#9A7B3A", "#5F6470")
+"""Colours of links, if several are drawn: none of a kind of traffic."""
 
 
 def bottlenecks(result: RunData) -> list[str]:
@@ -61,16 +62,16 @@ GOODPUT_POINTS = 120
 """Points of a goodput line: with finer bins, TCP's bursts would hide everything else."""
 
 
-def smooth_goodput(result: RunData) -> tuple[pl.DataFrame, float]:
-    """Goodput of every flow averaged over several bins, and their total width in seconds."""
-    series = result.series().select("flow", "time_s", "goodput_bps")
+def smooth(series: pl.DataFrame, of: str, value: str) -> tuple[pl.DataFrame, float]:
+    """A rate of a table over time averaged over several bins, and their total width in seconds."""
     ends = series["time_s"].unique().sort()
     step = max(1, round(ends.len() / GOODPUT_POINTS))
     place = pl.DataFrame({"time_s": ends}).with_row_index("bin").with_columns(pl.col("bin") // step)
     means = (
-        series.join(place, on="time_s")
-        .group_by("flow", "bin", maintain_order=True)
-        .agg(pl.col("time_s").last(), pl.col("goodput_bps").mean())
+        series.select(of, "time_s", value)
+        .join(place, on="time_s")
+        .group_by(of, "bin", maintain_order=True)
+        .agg(pl.col("time_s").last(), pl.col(value).mean())
     )
     # Bins begin at 0, so the end of the first group is its length.
     width = float(ends[step - 1]) if ends.len() else 0.0
@@ -78,16 +79,69 @@ def smooth_goodput(result: RunData) -> tuple[pl.DataFrame, float]:
 
 
 def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """Goodput over time."""
-    frame, width = smooth_goodput(result)
+    """Goodput over time, with the capacity of the bottleneck behind it."""
+    frame, width = smooth(result.series(), "flow", "goodput_bps")
 
     def curve(name: str) -> list[np.ndarray]:
         rows = frame.filter(flow=name)
         return [rows["time_s"].to_numpy(), rows["goodput_bps"].to_numpy() / 1e3]
 
     chosen = [flow] if flow else result.flows["name"].to_list()
+    panels = multiples.by_bottleneck(result, chosen[:MAX_FLOWS], styles_of(result))
     title = f"Goodput, means over {time_text(width)}"
-    return _of_flows(result, title, "goodput / kbit/s", chosen, curve)
+    links = {panel.link for panel in panels if panel.link}
+    if links:
+        title += f", before the capacity of {links.pop() if len(links) == 1 else 'bottlenecks'}"
+    link_of = {name: panel.link for panel in panels for name in panel.flows}
+
+    def behind(ax: Axes, name: str) -> None:
+        if (there := link_of[name]) is None:
+            return
+        rows, _ = smooth(result.link_series(there), "link", "capacity_bps")
+        x, y = rows["time_s"].to_numpy(), rows["capacity_bps"].to_numpy() / 1e3
+        low, high = ax.get_ylim()
+        ax.fill_between([0, *x], 0, [y[0], *y], color=CAPACITY, alpha=0.25, lw=0, step="pre")
+        ax.set_ylim(min(low, 0), capacity_limit(high, float(y.max())))
+
+    return _of_flows(result, title, "goodput / kbit/s", chosen, curve, panels, behind)
+
+
+MAX_ABOVE = 4.0
+"""A capacity is shown up to so many times the greatest goodput."""
+
+
+def capacity_limit(goodput: float, capacity: float) -> float:
+    """The end of the axis of goodput with a capacity behind it."""
+    return max(goodput, min(1.06 * capacity, MAX_ABOVE * goodput))
+
+
+def mouth_to_ear_parts(result: RunData, flow: str | None, link: str | None) -> Figure | None:
+    """Mouth-to-ear delay of each call over time, as the sum of its parts."""
+    from matplotlib.patches import Patch
+
+    calls = [flow] if flow else result.calls
+    tables = {name: mouth_to_ear.over_time(result, name) for name in calls[:MAX_FLOWS]}
+    tables = {name: rows for name, rows in tables.items() if rows.height > 1}
+    if not tables:
+        return None
+    columns = min(2, len(tables))
+    height = 0.9 + 1.7 * -(-len(tables) // columns)
+    title = "Mouth-to-ear delay and its parts"
+    figure, axes = style.panels(title, len(tables), columns, height=height, sharey=True)
+    for place, (ax, (name, rows)) in enumerate(zip(axes, tables.items(), strict=True)):
+        values = [rows[part].to_numpy() * 1e3 for part in PARTS]
+        ax.stackplot(rows["time_s"].to_numpy(), *values, colors=PARTS.values(), lw=0, alpha=0.85)
+        ax.set_title(name, fontsize=9, fontweight="normal")
+        ax.set_xlim(0, result.duration_s)
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("time of capture / s")
+        if place % columns == 0:
+            ax.set_ylabel("mouth-to-ear delay / ms")
+    words = mouth_to_ear.PARTS
+    keys = [Patch(color=colour, label=words[part]) for part, colour in PARTS.items()]
+    figure.legend(handles=keys, loc="outside lower right", ncols=len(keys), fontsize=8)
+    say_shown(axes[0], len(calls), "calls")
+    return figure
 
 
 def queue(result: RunData, flow: str | None, link: str | None) -> Figure | None:
@@ -179,9 +233,8 @@ def cwnd(result: RunData, flow: str | None, link: str | None) -> Figure | None:
 
     if not chosen:
         return None
-    return _of_flows(
-        result, "Congestion window", "cwnd / kB", chosen, curve, drawstyle="steps-post"
-    )
+    title = "Congestion window"
+    return _of_flows(result, title, "cwnd / kB", chosen, curve, drawstyle="steps-post")
 
 
 def _few(rows: pl.DataFrame, x: str, *lines: str) -> list[np.ndarray]:
@@ -196,31 +249,69 @@ def _of_flows(
     unit: str,
     chosen: list[str],
     curve: Callable[[str], list[np.ndarray]],
-    **how: Any,
+    panels: Sequence[Panel] = (),
+    behind: Callable[[Axes, str], None] = lambda *_: None,
+    drawstyle: Any = "default",
 ) -> Figure:
-    """Lines of flows, shaded up to a third array of their curves; background below the others."""
-    figure, (ax,) = style.sheet(title)
+    """Lines of flows, shaded up to a third array of their curves; background below the others.
+
+    ``behind`` draws what is behind them, in the panel of a flow.
+    """
     styles = styles_of(result)
-    shown = [name for name in chosen[:MAX_FLOWS] if name in styles]
-    shown.sort(key=lambda name: not styles[name].in_background)
-    ends = []
-    for name, width in zip(shown, style.widths(len(shown)), strict=True):
-        x, y, *high = curve(name)
-        if not len(x):
-            continue
-        colour = styles[name].colour
-        if high:
-            ax.fill_between(x, y, high[0], color=colour, alpha=0.13, linewidth=0)
-        ax.plot(x, y, **styles[name].line(), linewidth=width, **how)
-        ends.append((x[-1], float(y[-1]), name, colour))
-    ax.set_xlim(0, result.duration_s)
-    if ax.has_data():
-        ax.set_ylim(*style.bounds(*ax.dataLim.intervaly))
-    ax.set_xlabel("time / s")
-    ax.set_ylabel(unit)
-    style.label_ends(ax, ends)
-    say_shown(ax, len(chosen), "flows")
+    panels = panels or multiples.by_kind(chosen[:MAX_FLOWS], styles)
+    thin = 1.0 if len(panels) == 1 else 0.6
+
+    def draw(ax: Axes, names: list[str]) -> None:
+        ends = []
+        names.sort(key=lambda name: not styles[name].in_background)
+        for name, width in zip(names, style.widths(len(names)), strict=True):
+            x, y, *high = curve(name)
+            if not len(x):
+                continue
+            colour = styles[name].colour
+            if high:
+                ax.fill_between(x, y, high[0], color=colour, alpha=0.13, linewidth=0)
+            ax.plot(x, y, **styles[name].line(), lw=thin * width, drawstyle=drawstyle)
+            ends.append((x[-1], float(y[-1]), name, colour))
+        ax.set_xlim(0, result.duration_s)
+        if ax.has_data():
+            ax.set_ylim(*style.bounds(*ax.dataLim.intervaly))
+            behind(ax, names[0])
+        style.label_ends(ax, ends)
+
+    figure, axes = in_panels(title, panels, draw)
+    labelled(axes, "time / s", unit)
+    say_shown(axes[0], len(chosen), "flows")
     return figure
+
+
+COLUMNS = 2
+"""Columns of small multiples."""
+
+
+def in_panels(
+    title: str, panels: Sequence[Panel], draw: Callable[[Axes, list[str]], None]
+) -> tuple[Figure, list[Axes]]:
+    """A figure with the flows of each panel drawn."""
+    if len(panels) == 1:
+        figure, axes = style.sheet(title)
+    else:
+        height = 0.6 + 1.9 * -(-len(panels) // COLUMNS)
+        figure, axes = style.panels(title, len(panels), COLUMNS, height=height)
+    for ax, panel in zip(axes, panels, strict=True):
+        draw(ax, list(panel.flows))
+        if len(panels) > 1:
+            ax.set_title(panel.title, fontsize=9, fontweight="normal")
+    return figure, axes
+
+
+def labelled(axes: Sequence[Axes], x: str, y: str) -> None:
+    """The labels of the axes of panels, at the left and below each column."""
+    for place, ax in enumerate(axes):
+        if place >= len(axes) - COLUMNS:
+            ax.set_xlabel(x)
+        if place % COLUMNS == 0 or len(axes) == 1:
+            ax.set_ylabel(y)
 
 
 def say_shown(ax: Axes, total: int, what: str) -> None:

@@ -394,7 +394,13 @@ class Plot:
     @cached_property
     def looks(self) -> dict[str, style.Style]:
         """The look of each label of ``by``."""
-        return looks(self.labels(self.by), self.transports(self.by))
+        return looks(self.labels(self.by), self.transports(self.by), self.traffic)
+
+    @property
+    def traffic(self) -> str:
+        """The kind of traffic, if all is of one; otherwise voice, whose colours stand for all."""
+        kinds = {style.kind_of(part.told.get(SOURCE)) for part in self.parts if part.transport}
+        return kinds.pop() if len(kinds) == 1 else style.VOICE
 
     def transports(self, name: str | None) -> dict[str, str]:
         """The transport of each label, where it has only one."""
@@ -543,10 +549,12 @@ def short(name: str, most: int = MAX_NAME) -> str:
     return f"{name[: most - 1 - half]}…{name[-half:]}"
 
 
-def looks(labels: Sequence[str], transports: Mapping[str, str]) -> dict[str, style.Style]:
+def looks(
+    labels: Sequence[str], transports: Mapping[str, str], traffic: str = style.VOICE
+) -> dict[str, style.Style]:
     """Transports keep their colours; numbers go from dark to light; others have a palette."""
     there = {label: transports.get(label) or label for label in labels}
-    styles = {label: style.transport_style(name) for label, name in there.items()}
+    styles = {label: style.transport_style(name, traffic) for label, name in there.items()}
     distinct = len({one.colour for one in styles.values()}) == len(labels)
     known = style.OTHER not in styles.values() or (len(labels) == 1 and "" in labels)
     if distinct and known:

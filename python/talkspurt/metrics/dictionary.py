@@ -103,6 +103,12 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("queue_packets", "packets", "mean queue length over the bin"),
         Field("queue_bytes", "bytes", "mean queue length over the bin"),
         Field("utilisation", "1", "share of the bin in which the transmitter was busy"),
+        Field(
+            "capacity_bps",
+            "bit/s",
+            "mean rate at which the transmitter could send, link framing included, 0 in outages; "
+            "null for radios",
+        ),
         Field("drops", "packets", "packets dropped in the bin"),
         Field("marks", "packets", "packets marked Congestion Experienced in the bin"),
         Field("sojourn_mean_s", "s", "mean time in the queue of packets sent in the bin"),

@@ -95,10 +95,14 @@ def _answer(
     marks: list[str],
 ) -> dict[str, Any] | None:
     """The values for the template: the sentences and the table below them, with a row per call."""
-    said = answer(of).lines
-    if not rows and not (axes and said):
+    found = answer(of)
+    if not rows and not (axes and found.lines):
         return None
-    return {"sentences": said, **_table(axes, columns, rows, marks)}
+    return {
+        "sentences": found.lines,
+        "judged_by": found.judged_by,
+        **_table(axes, columns, rows, marks),
+    }
 
 
 def _table(

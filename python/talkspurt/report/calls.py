@@ -7,20 +7,23 @@ one signal, as it has one row in the tables: the means of all, with the worst ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from talkspurt._storage import file_access, writer
 from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
 from talkspurt.figures.time import styles_of
+from talkspurt.metrics.catalogue import column
 from talkspurt.report.answer import Row, members_of
 from talkspurt.report.recordings import Recordings
+from talkspurt.results.concatenation import RUN
 from talkspurt.results.groups import condensed
 from talkspurt.results.manifest import Origin
 from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 
 MAX_CALLS = 200
 SIDES = ("sent", "received")
@@ -44,6 +47,7 @@ class Call:
         among: of a group that it represents, its own name, the number of calls, and their least and
             greatest MOS, None if none has one.
         of_run: in a study, which run it is, and the mean of all.
+        rank: whether it is the best or the worst call of the study, and by what; mostly empty.
         is_real: whether it is of `talkspurt call`, after which the ends exchange their sound.
     """
 
@@ -58,6 +62,7 @@ class Call:
     frame_s: float | None
     among: Mapping[str, Any] | None
     of_run: str
+    rank: str
     is_real: bool
 
 
@@ -136,21 +141,69 @@ def of_result(result: RunData, size: int = 0) -> Player:
     return player
 
 
+@dataclass(frozen=True)
+class Extreme:
+    """The best or the worst call of a study: its run by number, its row, and by what it is that."""
+
+    run: int
+    row: Row
+    rank: str
+
+
+def extremes(study: StudyData, judged_by: Sequence[str]) -> list[Extreme]:
+    """The best and the worst call of all runs, by the measures that the answer judges calls by.
+
+    Measures that cannot be weighed against each other count one after the other, the last first.
+    """
+    measures = [column(name) for name in reversed(judged_by)]
+    # A call of which nothing was heard has no delay, and is the worst.
+    flows = study._stack("flows").filter(source="speech").drop_nulls(measures[0].name)
+    highest_first = [one.better == "higher" for one in measures]
+    flows = flows.sort(
+        [one.name for one in measures],
+        descending=highest_first,
+        nulls_last=True,
+        maintain_order=True,
+    )
+    if flows.height < 2:
+        return []
+    ends = (("best", flows.row(0, named=True)), ("worst", flows.row(-1, named=True)))
+    return [
+        Extreme(
+            row[RUN],
+            row,
+            f"the {which} call of the study by "
+            + ", then ".join(f"{one.label} ({one.of(row, unit=True)})" for one in measures),
+        )
+        for which, row in ends
+    ]
+
+
 def of_runs(
-    runs: Iterable[tuple[str, RunData]], said: Callable[[RunData, str], str], size: int = 0
+    every: Sequence[RunData],
+    extremes: Sequence[Extreme],
+    said: Callable[[RunData, str], str],
+    size: int = 0,
 ) -> Player:
-    """The calls of several runs of a study, with the runs' folders, named by their settings.
+    """The extreme calls of a study, and those of the first run of each setting, named by it.
 
     ``said`` returns which run of a setting a flow or group is of, and the mean over all.
     """
     player = Player(Recordings(size))
-    for folder, result in runs:
+    firsts = [i for i, result in enumerate(every) if result.replicate == 0]
+    ranked = {(one.run, one.row["name"]): one.rank for one in extremes}
+    first = ((one.run, one.row, one.row["name"], None) for one in extremes)
+    others = ((i, *shown) for i in firsts for shown in _shown(every[i]))
+    rest = (one for one in others if one[3] or (one[0], one[2]) not in ranked)
+    for i, row, flow, among in chain(first, rest):
+        result = every[i]
         settings = " · ".join(result.settings.values())
-        for row, flow, among in _shown(result):
-            style = transport_style(row["transport"] or "")
-            titles = (settings, row["name"]) if settings else (row["name"], "")
-            of_run = said(result, row.get("group") or flow)
-            _add(player, result, row, flow, among, style, titles, f"{folder}/", of_run)
+        style = transport_style(row["transport"] or "")
+        titles = (settings, row["name"]) if settings else (row["name"], "")
+        folder = f"{writer.run_folder(i, result.settings, result.replicate)}/"
+        rank = "" if among else ranked.get((i, flow), "")
+        about = (said(result, row.get("group") or flow), rank)
+        _add(player, result, row, flow, among, style, titles, folder, about)
     return player
 
 
@@ -179,7 +232,7 @@ def _add(
     style: Style,
     titles: tuple[str, str],
     folder: str = "",
-    of_run: str = "",
+    about: tuple[str, str] = ("", ""),
 ) -> None:
     heard = flow in result.heard
     # The page plays and draws one channel, the WAV files have both.
@@ -208,7 +261,8 @@ def _add(
             fates=fates,
             frame_s=audio.duration_s / units if audio and units else None,
             among=among,
-            of_run=of_run,
+            of_run=about[0],
+            rank=about[1],
             is_real=result.origin is Origin.CALLED,
         )
     )

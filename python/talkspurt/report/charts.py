@@ -1,6 +1,7 @@
 """Interactive charts of a run, with as few points as can be seen: the page draws them itself.
 
-A page that does so needs no plotting library, whose import alone takes longer than many runs.
+A page that does so needs no plotting library, whose import alone takes longer than many runs. A
+chart is JSON, which ``web/charts.js`` documents and draws on any page.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ import polars as pl
 
 from talkspurt import scores
 from talkspurt._text.format import time_text, verdict
-from talkspurt.figures import decimating, inside
-from talkspurt.figures.style import BACKGROUND, CAUSE_COLOURS, INK, Style, widths
-from talkspurt.figures.time import DROP, QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
-from talkspurt.metrics import opinion
+from talkspurt.figures import decimating, inside, multiples
+from talkspurt.figures.multiples import MAX_FLOWS, Panel
+from talkspurt.figures.style import CAUSE_COLOURS, INK, Style, widths
+from talkspurt.figures.time import (
+    PARTS,
+    QUEUE_COLOURS,
+    bottlenecks,
+    smooth,
+    styles_of,
+)
+from talkspurt.metrics import mouth_to_ear, opinion
 from talkspurt.metrics.catalogue import column
 from talkspurt.results.run_data import RunData
 
@@ -24,24 +32,23 @@ Values = Sequence["Number"] | pl.Series
 
 COLUMNS = 500
 """Columns of pixels of a chart."""
-MAX_LINES = 12
-MAX_FLOWS = 4
+MAX_SENDERS = 4
 """Flows of each kind of controller with charts; `talkspurt report` draws those of the others."""
 DASHES = {"-": (), "--": (6, 2.5)}
 
 Number = float | None
 Chart = dict[str, Any]
+Line = dict[str, Any]
 Styles = Mapping[str, Style]
 
 
 def of_result(result: RunData) -> list[Chart]:
     """All charts for which the run has data."""
     styles = styles_of(result)
-    goodput, width = smooth_goodput(result)
-    title = f"Goodput, means over {time_text(width)}"
     made = [
+        _mouth_to_ear(result),
         _series(result.series(), "delay", "One-way network delay", "delay_mean_s", styles),
-        _series(goodput, "goodput", title, "goodput_bps", styles),
+        _goodput(result, styles),
         _late(result, styles),
         _mos(result, styles),
         _of_links(
@@ -58,38 +65,23 @@ def of_result(result: RunData) -> list[Chart]:
 
 
 def chart_of(
-    name: str, title: str, unit: str, x: Values, lines: list[dict[str, Any]], **more: Any
+    name: str, title: str, unit: str, panels: Sequence[tuple[str, list[Line]]], **more: Any
 ) -> Chart | None:
-    """A chart of lines over common times, or over their own; None without lines.
-
-    Of each line only the points that can be seen are in the page: ``at`` holds their places in the
-    times of the chart, if it has not all of them.
-    """
-    common = pl.Series(x, dtype=pl.Float64)
-    parts = []
-    for line in lines:
-        mine = line.pop("x")
-        times = common if mine is None else pl.Series(mine, dtype=pl.Float64)
-        values = pl.Series(line["values"], dtype=pl.Float64, strict=False)
-        places = decimating.kept(times, values, columns=COLUMNS)
-        parts.append((times.gather(places), values.gather(places)))
-    if not parts or (every := pl.concat([times for times, _ in parts]).unique().sort()).len() < 2:
+    """A chart of panels: titles and lines; None without lines of at least two points in all."""
+    shown = [{"title": title, "lines": lines} for title, lines in panels if lines]
+    if len({x for _, lines in panels for line in lines for x in line["x"]}) < 2:
         return None
-    for line, (times, values) in zip(lines, parts, strict=True):
-        line["at"] = None if times.len() == every.len() else every.search_sorted(times).to_list()
-        line["values"] = [_short(value) for value in values.to_list()]
     return {
         "name": name,
         "title": title,
         "unit": unit,
-        "x": [_short(v) for v in every.to_list()],
-        "lines": lines,
+        "panels": shown,
         "note": "",
         "explained": [],
         "logarithmic": False,
         "range": None,
-        "stepped": 0,
-        "over": None,
+        "stacked": False,
+        "over": {"label": "time", "unit": "s"},
     } | more
 
 
@@ -102,73 +94,147 @@ def line_of(
     label: str,
     colour: str,
     dashes: Sequence[float],
+    x: Values,
     values: Values,
     *,
-    x: Values | None = None,
     width: float = 1.6,
     marker: str = "",
-    points: bool = False,
-) -> dict[str, Any]:
-    """A line of a chart, at places of its own if ``x`` is given; or points."""
+    look: str = "line",
+    stepped: int = 0,
+) -> Line:
+    """A line of a chart, points or an area; of its points only those that can be seen."""
+    times = pl.Series(x, dtype=pl.Float64)
+    numbers = pl.Series(values, dtype=pl.Float64, strict=False)
+    places = decimating.kept(times, numbers, columns=COLUMNS)
     return {
         "label": label,
         "colour": colour,
         "dashes": list(dashes),
-        "x": x,
-        "values": values,
+        "x": [_short(v) for v in times.gather(places).to_list()],
+        "values": [_short(v) for v in numbers.gather(places).to_list()],
         "width": width,
         "marker": marker,
-        "background": colour == BACKGROUND,
-        "points": points,
+        "look": look,
+        "stepped": stepped,
+        "background": False,
     }
 
 
 def _lines(
-    values: Mapping[str, Values], styles: Styles, times: Mapping[str, Values] | None = None
-) -> list[dict[str, Any]]:
-    """Lines of flows in their styles, background first, each thinner than those below it.
-
-    ``times`` are those of the flows, if they have no common ones.
-    """
-    shown = [name for name, numbers in values.items() if any(n is not None for n in numbers)]
+    curves: Mapping[str, tuple[Values, Values]], styles: Styles, stepped: int = 0
+) -> list[Line]:
+    """Lines of flows in their styles, background first, each thinner than those below it."""
+    shown = [name for name, (_, values) in curves.items() if any(n is not None for n in values)]
     shown.sort(key=lambda name: not styles[name].in_background)
     return [
         line_of(
             name,
             styles[name].colour,
             styles[name].dashes,
-            values[name],
-            x=times[name] if times else None,
-            width=1.0 if styles[name].in_background else width,
+            *curves[name],
+            width=1.2 if styles[name].in_background else width,
             marker=styles[name].marker,
+            stepped=stepped,
         )
+        | {"background": styles[name].in_background}
         for name, width in zip(shown, widths(len(shown)), strict=True)
     ]
+
+
+def _of_flows(
+    name: str,
+    title: str,
+    unit: str,
+    curves: Mapping[str, tuple[Values, Values]],
+    styles: Styles,
+    stepped: int = 0,
+    **more: Any,
+) -> Chart | None:
+    """A chart of a line for each flow, in as many panels as needed."""
+    panels = multiples.by_kind(list(curves), styles)
+    drawn = [
+        (one.title, _lines({f: curves[f] for f in one.flows}, styles, stepped)) for one in panels
+    ]
+    return chart_of(name, title, unit, drawn, **more)
+
+
+def _some(shown: int, total: int) -> str:
+    return f"{shown} of {total} flows." if shown < total else ""
 
 
 def _series(
     frame: pl.DataFrame, name: str, title: str, measure: str, styles: Styles
 ) -> Chart | None:
     """A column of a table of flows over time."""
-    flows = {flow: frame.filter(flow=flow) for flow in [*styles][:MAX_LINES]}
     shown = column(measure)
-    values = {flow: rows[measure] * shown.scale for flow, rows in flows.items()}
-    lines = _lines(values, styles, {flow: rows["time_s"] for flow, rows in flows.items()})
-    note = f"{MAX_LINES} of {len(styles)} flows." if len(styles) > MAX_LINES else ""
-    return chart_of(name, title, shown.shown_unit, (), lines, note=note)
+    curves = {}
+    for flow in [*styles][:MAX_FLOWS]:
+        rows = frame.filter(flow=flow)
+        curves[flow] = (rows["time_s"], rows[measure] * shown.scale)
+    note = _some(len(curves), len(styles))
+    return _of_flows(name, title, shown.shown_unit, curves, styles, note=note)
+
+
+def _mouth_to_ear(result: RunData) -> Chart | None:
+    """The parts of the mouth-to-ear delay of each call, on top of each other."""
+    panels = []
+    for call in result.calls[:MAX_FLOWS]:
+        rows = mouth_to_ear.over_time(result, call)
+        times = rows["time_s"]
+        panels.append(
+            (
+                call,
+                [
+                    line_of(
+                        mouth_to_ear.PARTS[part], colour, (), times, rows[part] * 1e3, width=1.0
+                    )
+                    for part, colour in reversed(PARTS.items())
+                    if rows.height > 1
+                ],
+            )
+        )
+    note = f"{MAX_FLOWS} of {len(result.calls)} calls." if len(result.calls) > MAX_FLOWS else ""
+    title = "Mouth-to-ear delay and its parts"
+    return chart_of("mouth-to-ear", title, "ms", panels, stacked=True, note=note)
+
+
+def _goodput(result: RunData, styles: Styles) -> Chart | None:
+    """Goodput, with the capacity of the bottleneck behind it."""
+    shown = column("goodput_bps")
+    goodput, width = smooth(result.series(), "flow", "goodput_bps")
+    flows = [*styles][:MAX_FLOWS]
+    panels = []
+    for panel in multiples.by_bottleneck(result, flows, styles):
+        rows = {flow: goodput.filter(flow=flow) for flow in panel.flows}
+        curves = {f: (of["time_s"], of["goodput_bps"] * shown.scale) for f, of in rows.items()}
+        lines = _lines(curves, styles)
+        if panel.link:
+            lines.insert(0, _capacity(result, panel, shown.scale))
+        panels.append((panel.title, lines))
+    title = f"Goodput, means over {time_text(width)}"
+    if any(line["look"] == "area" for _, lines in panels for line in lines):
+        title += ", before the capacity of bottlenecks"
+    return chart_of("goodput", title, shown.shown_unit, panels, note=_some(len(flows), len(styles)))
+
+
+def _capacity(result: RunData, panel: Panel, scale: float) -> Line:
+    rows, _ = smooth(result.link_series(panel.link), "link", "capacity_bps")
+    # A step begins at the end of the one before.
+    x, values = [0.0, *rows["time_s"]], (rows["capacity_bps"] * scale).to_list()
+    area = [values[0], *values]
+    return line_of("capacity", "field", (), x, area, width=0.8, look="area", stepped=-1)
 
 
 def _late(result: RunData, styles: Styles) -> Chart | None:
     """Cumulative count of unheard frames: where the line climbs, speech is missing."""
     frames = result.frames().filter(~pl.col("fate").is_in(opinion.HEARD))
     x = result.series()["time_s"].unique().sort()
-    counts: dict[str, Values] = {}
-    for call in result.calls[:MAX_LINES]:
+    curves: dict[str, tuple[Values, Values]] = {}
+    for call in result.calls[:MAX_FLOWS]:
         times = frames.filter(flow=call)["captured_s"].sort()
         if not times.is_empty():
-            counts[call] = times.search_sorted(x, side="right")
-    title = "Voice frames not heard so far"
-    return chart_of("not-heard", title, "frames", x, _lines(counts, styles))
+            curves[call] = (x, times.search_sorted(x, side="right"))
+    return _of_flows("not-heard", "Voice frames not heard so far", "frames", curves, styles)
 
 
 def _mos(result: RunData, styles: Styles) -> Chart | None:
@@ -176,17 +242,18 @@ def _mos(result: RunData, styles: Styles) -> Chart | None:
     width = opinion.window_s(result)
     scored = {
         call: dict(opinion.over_time(result, call, width).select("time_s", "mos").iter_rows())
-        for call in result.calls[:MAX_LINES]
+        for call in result.calls[:MAX_FLOWS]
     }
     starts = sorted({start for windows in scored.values() for start in windows})
     # A step begins at the end of the previous one.
     ends = [min(start + width, result.duration_s) for start in starts]
-    values = {
-        call: [windows.get(start) for start in (*starts[:1], *starts)]
+    x = [*starts[:1], *ends]
+    curves = {
+        call: (x, [windows.get(start) for start in (*starts[:1], *starts)])
         for call, windows in scored.items()
     }
-    title, x = f"MOS of each window of {time_text(width)}", [*starts[:1], *ends]
-    return chart_of("mos", title, "", x, _lines(values, styles), stepped=-1, range=(0.9, 4.6))
+    title = f"MOS of each window of {time_text(width)}"
+    return _of_flows("mos", title, "", curves, styles, -1, range=(0.9, 4.6))
 
 
 def _of_links(
@@ -196,24 +263,22 @@ def _of_links(
     for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
         rows = result.link_series(link)
         if measure in rows.columns and rows[measure].drop_nulls().len():
-            values = rows[measure] * scale
-            lines.append(line_of(link, colour, (), values, x=rows["time_s"]))
-    return chart_of(name, title, unit, (), lines)
+            lines.append(line_of(link, colour, (), rows["time_s"], rows[measure] * scale))
+    return chart_of(name, title, unit, [("", lines)])
 
 
 def _cwnd(result: RunData, styles: Styles) -> Chart | None:
     windows = result.gauges(gauge="cwnd").filter(side="from")
-    names = windows["flow"].unique(maintain_order=True).to_list()[:MAX_LINES]
+    names = windows["flow"].unique(maintain_order=True).to_list()[:MAX_FLOWS]
     rows = {flow: inside.held(windows.filter(flow=flow), result.duration_s) for flow in names}
-    values = {flow: of["value"] / 1e3 for flow, of in rows.items()}
-    lines = _lines(values, styles, {flow: of["time_s"] for flow, of in rows.items()})
-    return chart_of("cwnd", "Congestion window", "kB", (), lines, stepped=1)
+    curves = {flow: (of["time_s"], of["value"] / 1e3) for flow, of in rows.items()}
+    return _of_flows("cwnd", "Congestion window", "kB", curves, styles, 1)
 
 
 def _inside(result: RunData, styles: Styles) -> Iterator[Chart | None]:
     """Endpoint state: rates, windows and tokens of the first flows of each kind of controller."""
     for gauge, panels in inside.PANELS.items():
-        for flow in inside.directions(result, gauge)[:MAX_FLOWS]:
+        for flow in inside.directions(result, gauge)[:MAX_SENDERS]:
             for panel in panels:
                 yield _panel(result, flow, panel, styles[flow].colour)
 
@@ -230,17 +295,17 @@ def _panel(result: RunData, flow: str, panel: inside.Panel, own: str) -> Chart |
             positive += values.filter(values != 0).to_list()
         wide = width if len(panel.lines) > 1 else 1.6
         ink = "ink" if colour == INK else colour or own
-        lines.append(line_of(words, ink, DASHES[style], values, x=rows["time_s"], width=wide))
+        lines.append(
+            line_of(words, ink, DASHES[style], rows["time_s"], values, width=wide, stepped=1)
+        )
         explained.append({"line": words, "name": shown.name, "meaning": shown.meaning})
     return chart_of(
         f"{panel.name}-{flow}",
         f"{flow}: {panel.what}",
         column(panel.lines[0][0]).shown_unit,
-        (),
-        lines,
+        [("", lines)],
         explained=explained,
         logarithmic=panel.name == "rates" and inside.wide(positive),
-        stepped=1,
     )
 
 
@@ -252,15 +317,14 @@ def _sound(result: RunData, styles: Styles) -> Iterator[Chart | None]:
     for model in scores.MODELS.values():
         steps: dict[str, list[tuple[float, float, Number]]] = {}
         for row in segments.iter_rows(named=True):
-            if row["flow"] in result.heard[:MAX_LINES]:
+            if row["flow"] in result.heard[:MAX_FLOWS]:
                 end = row["start_s"] + row["duration_s"]
                 step = (row["start_s"], end, scores.value(row, model.name))
                 steps.setdefault(row["flow"], []).append(step)
         x = sorted({time for of in steps.values() for step in of for time in step[:2]})
-        values = {flow: [_at(of, time) for time in x] for flow, of in steps.items()}
+        curves = {flow: (x, [_at(of, time) for time in x]) for flow, of in steps.items()}
         title = f"{model.label} of each segment of {scores.SEGMENT_S:g} s"
-        lines = _lines(values, styles)
-        yield chart_of(model.name, title, "", x, lines, stepped=-1, range=(0.9, 5.1))
+        yield _of_flows(model.name, title, "", curves, styles, -1, range=(0.9, 5.1))
 
 
 def _at(steps: Sequence[tuple[float, float, Number]], time: float) -> Number:
@@ -273,9 +337,8 @@ def _at(steps: Sequence[tuple[float, float, Number]], time: float) -> Number:
 
 def _delays(result: RunData, styles: Styles) -> Chart | None:
     """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
-    times: dict[str, Values] = {}
-    shares: dict[str, Values] = {}
-    for name in result.calls[:MAX_LINES]:
+    curves: dict[str, tuple[Values, Values]] = {}
+    for name in result.calls[:MAX_FLOWS]:
         rows = result.frames(name)
         took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort() * 1e3
         if took.is_empty():
@@ -284,39 +347,42 @@ def _delays(result: RunData, styles: Styles) -> Chart | None:
         ends = took.to_frame("took").with_row_index("count", offset=1).group_by("took").last()
         ends = ends.sort("took")
         # A step begins at zero.
-        times[name] = pl.concat([ends["took"].head(1) * (1 - 1e-9), ends["took"]])
-        shares[name] = pl.concat(
+        times = pl.concat([ends["took"].head(1) * (1 - 1e-9), ends["took"]])
+        shares = pl.concat(
             [pl.Series("count", [0.0]), ends["count"].cast(pl.Float64) * 100 / rows.height]
         )
+        curves[name] = (times, shares)
     title = "Share of voice frames delivered within a time of their capture"
-    over = {"label": "time from capture to delivery / ms", "unit": "ms"}
-    lines = _lines(shares, styles, times)
-    return chart_of("delay-ecdf", title, "%", (), lines, stepped=1, range=(0, 102), over=over)
+    over = {"label": "time from capture to delivery", "unit": "ms"}
+    return _of_flows("delay-ecdf", title, "%", curves, styles, 1, range=(0, 102), over=over)
 
 
 def _film(result: RunData, styles: Styles) -> Chart | None:
     """The delay of each frame of video; below, those that were never complete."""
     frames = result.video_frames()
-    lines = []
-    for name in frames["flow"].unique(maintain_order=True).to_list()[:MAX_LINES]:
-        rows = frames.filter(flow=name)
-        whole = rows.drop_nulls("complete_s")
-        delay = (whole["complete_s"] - whole["captured_s"]) * 1e3
-        colour = styles[name].colour
-        lines.append(line_of(name, colour, (), delay, x=whole["captured_s"], points=True))
-        never = rows.filter(rows["complete_s"].is_null())["captured_s"]
-        if never.len():
-            words = f"{name}: never complete"
-            zero = [0.0] * never.len()
-            lines.append(line_of(words, DROP, (), zero, x=never, points=True))
+    names = frames["flow"].unique(maintain_order=True).to_list()[:MAX_FLOWS]
+    panels = []
+    for panel in multiples.by_kind(names, styles):
+        lines = []
+        for name in panel.flows:
+            rows = frames.filter(flow=name)
+            whole = rows.drop_nulls("complete_s")
+            delay = (whole["complete_s"] - whole["captured_s"]) * 1e3
+            colour = styles[name].colour
+            lines.append(line_of(name, colour, (), whole["captured_s"], delay, look="points"))
+            never = rows.filter(rows["complete_s"].is_null())["captured_s"]
+            if never.len():
+                words = f"{name}: never complete"
+                lines.append(line_of(words, "ink", (), never, [0.0] * never.len(), look="points"))
+        panels.append((panel.title, lines))
     title = "Delay of each frame of video, from capture to its last packet; at 0: never complete"
-    return chart_of("frame-delay", title, "ms", (), lines)
+    return chart_of("frame-delay", title, "ms", panels)
 
 
 def bars(result: RunData) -> list[dict[str, Any]]:
     """The MOS of the first calls with one, and the cause, colour, place and length of each loss."""
     styles, made = styles_of(result), []
-    for row in result.flows.drop_nulls("mos").head(MAX_LINES).iter_rows(named=True):
+    for row in result.flows.drop_nulls("mos").head(MAX_FLOWS).iter_rows(named=True):
         at, lost = row["mos"], []
         for cause, colour in CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0

@@ -23,7 +23,7 @@ from talkspurt._text.format import VERDICTS, rate_text, time_text, verdict
 from talkspurt.metrics.catalogue import column
 
 WEB = files("talkspurt") / "web"
-STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
+STYLES = ("vendor/uPlot.min.css", "report.css", "charts.css", "topology.css", "animation.css")
 COMPILED = Path(__file__).parent / "__pycache__"
 """The folder of the compiled templates: to compile them takes as long as to simulate half a minute
 of a busy link."""

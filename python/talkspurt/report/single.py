@@ -11,7 +11,7 @@ from talkspurt import figures
 from talkspurt._terminal.tables import BUSY
 from talkspurt.analysis.cautions import cautions
 from talkspurt.figures.media import BEST_MOS
-from talkspurt.figures.style import Drawn
+from talkspurt.figures.style import FAMILIES, Drawn
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, Metric, column, number
 from talkspurt.report import answer, calls, charts, page, topology
@@ -44,6 +44,9 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
         sound=answer.sound_of_result(result),
         **network,
         styles=styles,
+        kinds={
+            kind: its for kind, its in FAMILIES.items() if kind in {s.kind for s in styles.values()}
+        },
         flows=condensed(result.flows.to_dicts())[:MAX_ROWS],
         video_columns=[column(name) for name in VIDEO],
         links=_links(result),

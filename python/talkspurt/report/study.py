@@ -29,11 +29,9 @@ MAX_ROWS = 200
 
 def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the study, if they have been drawn."""
-    one_of_each = {
-        writer.run_folder(i, run.settings, run.replicate): run
-        for i, run in enumerate(study.runs)
-        if run.replicate == 0
-    }
+    one_of_each = [run for run in study.runs if run.replicate == 0]
+    found = answer.of_study(study)
+    extremes = calls.extremes(study, found["judged_by"]) if found else []
     columns = _columns(study)
     axes = [axis.column for axis in study.axes]
     videos = _videos(study, axes)
@@ -64,8 +62,8 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         study=study,
         title=study.title,
         description=page.markdown(study.description),
-        answer=answer.of_study(study),
-        player=calls.of_runs(one_of_each.items(), _of_run(study), size),
+        answer=found,
+        player=calls.of_runs(study.runs, extremes, _of_run(study), size),
         sound=answer.sound_of_study(study),
         **network,
         of=f" Of the first run{', ' if settings else ''}{settings}.",
@@ -81,7 +79,7 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         heading="Sensitivity to the factors" if study.design else f"Over {over}",
         runs=_run_rows(study),
         cautions=cautions(study.flows),
-        notes=notes(list(one_of_each.values())),
+        notes=notes(one_of_each),
     )
 
 

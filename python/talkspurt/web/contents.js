@@ -1,4 +1,4 @@
-// Marks the section being read in the table of contents.
+// Marks the section being read in the table of contents, and unfolds what a link leads to.
 
 const links = new Map();
 for (const link of document.querySelectorAll(".contents a")) {
@@ -24,3 +24,14 @@ if (links.size) {
   document.addEventListener("scroll", mark, { passive: true });
   mark();
 }
+
+function unfold() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target?.closest("details");
+  if (!folded || folded.open) return;
+  folded.open = true;
+  target.scrollIntoView();
+}
+
+addEventListener("hashchange", unfold);
+unfold();

@@ -16,6 +16,8 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
         retries: 7 * full,
         collisions: 3 * full,
         busy: Duration::from_millis(busy_ms),
+        // As if it could send 2 Mbit/s while it was busy, and nothing else.
+        capacity: Some(u128::from(busy_ms) * 2_000_000_000_000),
         queue_area_packets: u128::from(area) * 1_000_000_000,
         queue_area_bytes: u128::from(area) * 200_000_000_000,
         queue_packets: 0,
@@ -74,11 +76,13 @@ fn links_are_differences_between_samples() {
     let series = recording.table("link_series").unwrap();
     assert_eq!(
         columns(&series).join(" "),
-        "link time_s queue_packets queue_bytes utilisation drops marks sojourn_mean_s sojourn_max_s \
+        "link time_s queue_packets queue_bytes utilisation capacity_bps drops marks sojourn_mean_s sojourn_max_s \
          average_packets drop_probability drops_per_second tokens_bytes"
     );
     assert_eq!(floats(&series, "time_s")[..4], [1.0, 2.0, 3.0, 4.0].map(Some));
     assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
+    let capacity = [1e6, 1e6, 1.6e6, 0.4e6].map(Some);
+    assert_eq!(floats(&series, "capacity_bps"), [&capacity[..], &[None; 4]].concat());
     assert_eq!(floats(&series, "queue_packets")[..4], [1.0, 3.0, 4.0, 1.0].map(Some));
     assert_eq!(floats(&series, "queue_bytes")[..4], [200.0, 600.0, 800.0, 200.0].map(Some));
     // The first bin holds what the counters began with: 1 + 2 + 3 + 4 + 5.

@@ -46,6 +46,27 @@ fn a_transmission_over_a_step_ends_to_the_nanosecond() {
     assert_eq!(stepped(1, &[(1, 0)]).finish(at(1), 1), None);
 }
 
+#[test]
+fn a_capacity_adds_up_to_the_bits_that_could_be_sent() {
+    const SECOND: u128 = 1_000_000_000;
+    let second = Instant::ZERO + Duration::from_secs(1);
+    // 1 Mbit/s is a whole number of nanoseconds per byte, 7 bit/s is not.
+    assert_eq!(Capacity::fixed(Rate::from_bps(1_000_000)).until(second), 1_000_000 * SECOND);
+    assert_eq!(Capacity::fixed(Rate::from_bps(7)).until(second), 7 * SECOND);
+    // A quarter of a second each at 8, 4, 0 and 2 Mbit/s.
+    let steps = [(250_000_000, 4_000_000), (500_000_000, 0), (750_000_000, 2_000_000)];
+    let capacity = stepped(8_000_000, &steps);
+    assert_eq!(capacity.until(Instant::ZERO), 0);
+    assert_eq!(capacity.until(at(250_000_000)), 2_000_000 * SECOND);
+    assert_eq!(capacity.until(at(600_000_000)), 3_000_000 * SECOND);
+    assert_eq!(capacity.until(second), 3_500_000 * SECOND);
+    // Three opportunities of 1500 bytes in 10 ms, of which those before an instant count.
+    let trace = Capacity::Opportunities(Box::new(Opportunities::new([2, 2, 10].into())));
+    assert_eq!(trace.until(at(2_000_000)), 0);
+    assert_eq!(trace.until(at(2_000_001)), 2 * 12_000 * SECOND);
+    assert_eq!(trace.until(second), (3 * 100 - 1) * 12_000 * SECOND);
+}
+
 /// When packets reach the far end, in nanoseconds.
 fn arrivals(text: &str) -> Vec<u64> {
     let mut arrivals = Vec::new();
