@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
 
+import polars as pl
+
 import talkspurt
 from talkspurt import figures, templates
 from talkspurt._text import problems
@@ -62,14 +64,20 @@ def excerpt(result: Result, flow: str, start_s: float, seconds: float = SECONDS)
 
 
 def worst(result: Result, flow: str, seconds: float = SECONDS) -> float:
-    """Where in the sound of a call most frames were not heard, in seconds from its beginning."""
+    """Where in the sound of a call the least speech is played, in seconds from its beginning."""
     frames = result.frames(flow)
-    starts = frames["captured_s"] - frames["captured_s"].min()
-    missing = starts.filter(frames["fate"] != "played").to_list()
+    # Frames that are missing and pauses of playout are both times without a frame that is played.
+    times = frames.filter(pl.col("fate") == "played")["playout_s"].drop_nulls().sort()
+    if times.is_empty():
+        return 0.0
+    starts = (times - times[0]).to_list()
     latest = max(0.0, result.audio(flow).duration_s - seconds)
-    counts = [bisect_left(missing, at + seconds - 1) - i for i, at in enumerate(missing)]
-    begins = missing[counts.index(max(counts))] - 1 if missing else 0.0
-    return min(max(0.0, begins), latest)
+    played = {
+        at: bisect_left(starts, at + seconds) - i
+        for i, at in enumerate(starts)
+        if at <= min(latest, starts[-1] - seconds)
+    }
+    return min(played, key=lambda at: played[at], default=0.0)
 
 
 def front() -> Iterator[tuple[str, bytes]]:
@@ -78,8 +86,9 @@ def front() -> Iterator[tuple[str, bytes]]:
 
     result = talkspurt.run(SCENARIOS / "first-call.toml")
     calls = {"call": "over UDP", "call-over-tcp": "over TCP"}
+    colours = [transport_style(transport).colour for transport in ("udp", "tcp-newreno")]
     seconds = 6
-    start = worst(result, "call-over-tcp", seconds)
+    start = max(0.0, worst(result, "call-over-tcp", 2) - 2)  # about the gap in the middle
     heard = {flow: result.audio(flow) for flow in calls}
     rate = heard["call"].rate
     first, last = (round(at * rate) for at in (start, start + seconds))
@@ -87,22 +96,39 @@ def front() -> Iterator[tuple[str, bytes]]:
     yield "audio/first-call.wav", wav(bytes(2 * rate).join(parts), rate)
     waves = [("sent", heard["call"].sent, "#6b737c")]
     waves += [
-        (f"heard {words}", heard[flow].received, transport_style(transport).colour)
-        for (flow, words), transport in zip(calls.items(), ("udp", "tcp-newreno"), strict=True)
+        (f"heard {words}", heard[flow].received, colour)
+        for (flow, words), colour in zip(calls.items(), colours, strict=True)
     ]
     with figures.styled():
-        figure, panels = pyplot.subplots(
-            len(waves), figsize=(8, 3.4), sharex=True, sharey=True, layout="constrained"
+        figure, (delay, *panels) = pyplot.subplots(
+            1 + len(waves), figsize=(8, 5), height_ratios=(2, 1, 1, 1), layout="constrained"
         )
+        for (flow, words), colour in zip(calls.items(), colours, strict=True):
+            frames = result.frames(flow).filter(pl.col("playout_s").is_not_null())
+            late = (frames["playout_s"] - frames["captured_s"]) * 1e3
+            delay.plot(frames["captured_s"], late, color=colour, linewidth=1.5, label=words)
+        begins = heard["call"].start_s or 0.0
+        delay.axvspan(begins + start, begins + start + seconds, color="#6b737c", alpha=0.15)
+        delay.set_ylim(0, 1.25 * delay.get_ylim()[1])
+        delay.set_xlim(0, 60)
+        delay.set_title("mouth-to-ear delay / ms", loc="left", fontsize=10)
+        delay.legend(loc="upper left", ncols=2)
         for ax, (words, samples, colour) in zip(panels, waves, strict=True):
             part = samples[first:last]
-            ax.plot([i / rate for i in range(len(part))], part, color=colour, linewidth=0.5)
+            ax.plot(
+                [begins + start + i / rate for i in range(len(part))],
+                part,
+                color=colour,
+                linewidth=0.5,
+            )
             ax.set_title(words, loc="left", fontsize=10)
+            ax.set_xlim(begins + start, begins + start + seconds)
+            ax.sharey(panels[0])
             ax.set_yticks([])
             ax.grid(visible=False)
-        panels[-1].set_xlim(0, seconds)
+            ax.tick_params(labelbottom=ax is panels[-1])
         panels[-1].set_xlabel("time / s")
-        yield "images/heard.png", figures.png(figure)
+        yield "images/first-call.png", figures.png(figure)
 
 
 def answer() -> str:
@@ -110,18 +136,17 @@ def answer() -> str:
     flows = talkspurt.run(SCENARIOS / "first-call.toml").flows
     rows = {row["name"]: row for row in flows.iter_rows(named=True)}
 
-    def mos(name: str) -> str:
-        return column("mos").show(rows[name]["mos"])
-
-    def loss(name: str) -> str:
-        return column("loss_ratio").show(rows[name]["loss_ratio"], unit=True)
+    def told(name: str) -> str:
+        delay, mos = (
+            column(metric).show(rows[name][metric], unit=True)
+            for metric in ("mouth_to_ear_mean_s", "mos")
+        )
+        return f"{delay} (MOS {mos})"
 
     return (
-        "On a satellite link, for example, the listener of a call beside an upload misses "
-        f"{loss('call')} of the speech over UDP "
-        f"(MOS {mos('call')}) and {loss('call-over-tcp')} over TCP (MOS {mos('call-over-tcp')}); "
-        f"without the upload, the scores are {mos('call-alone')} and "
-        f"{mos('call-over-tcp-alone')}."
+        "On a home's uplink of 2 Mbit/s, for example, a call beside an upload has a mean "
+        f"mouth-to-ear delay of {told('call')} over UDP and of {told('call-over-tcp')} over TCP; "
+        f"without the upload, it has {told('call-alone')} and {told('call-over-tcp-alone')}."
     )
 
 

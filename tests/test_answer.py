@@ -31,7 +31,12 @@ def between_calls(of):
 
 @pytest.fixture(scope="module")
 def first_call():
-    return talkspurt.run("scenarios/first-call.toml")
+    """Over a satellite, with a fixed buffer, which loses what TCP delivers late."""
+    path = {"rate": "1Mbit/s", "delay": "270ms", "queue.packets": 10}
+    sets = {f"links.*-uplink.{key}": value for key, value in path.items()}
+    return talkspurt.run(
+        "scenarios/first-call.toml", set={**sets, "flows.call*.playout.buffer": "130ms"}
+    )
 
 
 def test_calls_on_copies_of_a_network_are_compared_with_the_same_traffic(first_call):
