@@ -124,7 +124,7 @@ impl Flows {
 }
 
 /// The metrics of flows that an answer reads.
-pub const METRICS: [&str; 17] = [
+pub const METRICS: [&str; 18] = [
     "mos",
     "mouth_to_ear_mean_s",
     "concealed_ratio",
@@ -138,6 +138,7 @@ pub const METRICS: [&str; 17] = [
     "mouth_to_ear_max_s",
     "lost_packets",
     "loss_ratio",
+    "unheard_late_ratio",
     "burst_ratio",
     "handshake_wait_s",
     "delay_min_s",
@@ -244,5 +245,5 @@ pub fn answer(input: &Input, runs: &dyn Runs) -> Answer {
         cause::explain(input, runs, question);
     }
     let (sentences, about) = say::sentences(input, &questions, comparisons);
-    Answer { sentences, about, notes: notes::notes(&input.flows), questions, comparisons }
+    Answer { sentences, about, notes: notes::notes(&input.flows, runs), questions, comparisons }
 }

@@ -1,18 +1,22 @@
 //! What must be known about the scores and the sound of calls.
 
 use indexmap::{IndexMap, IndexSet};
+use serde_json::json;
 
-use crate::Flows;
-use crate::text::{listed, some};
+use crate::text::{listed, show, some, with_unit};
+use crate::{Flows, Runs, metric};
 
 /// Names in one sentence.
 const MAX_NAMES: usize = 5;
 /// In a note: the values of a codec, and their source.
 const DECLARED: &str = " as declared, not from ITU-T: ";
 
+/// The share of speech that is too late, above which a note says why.
+const MOSTLY: f64 = 0.5;
+
 type Names<'a> = IndexSet<&'a str>;
 
-pub(crate) fn notes(flows: &Flows) -> Vec<String> {
+pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let mut unscored: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
     let (mut outside, mut limits) = (Names::new(), Vec::new());
@@ -63,5 +67,34 @@ pub(crate) fn notes(flows: &Flows) -> Vec<String> {
         let of = if limits.len() > 1 { "in one of them, " } else { "" };
         format!("The score of {} is outside the range of the E-model: {of}{limit}.", named(outside))
     });
-    outside.into_iter().chain(unscored).chain(declared).chain(heard).collect()
+    let late = late(flows, runs);
+    late.into_iter().chain(outside).chain(unscored).chain(declared).chain(heard).collect()
+}
+
+/// Why most of the speech of calls was too late: the playout buffer.
+fn late(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
+    let share = metric("unheard_late_ratio").expect("a metric");
+    let mut found: IndexMap<String, (Names<'_>, f64)> = IndexMap::new();
+    for row in 0..flows.name.len() {
+        let Some(late) = flows.value(row, share.name).filter(|late| *late > MOSTLY) else {
+            continue;
+        };
+        let name = &flows.name[row];
+        let flow = runs.flow(flows.run[row], name.strip_suffix(".reverse").unwrap_or(name));
+        let playout = flow.as_ref().and_then(|flow| flow.get("playout"));
+        let is = |key: &str, text| playout.is_some_and(|it| it.get(key) == Some(&json!(text)));
+        let fixed = if is("kind", "fixed") { "fixed " } else { "" };
+        let than = if is("anchor", "capture") { "delay" } else { "variation of the delay" };
+        let remedy = if fixed.is_empty() { "" } else { "; the default buffer adapts" };
+        let why = format!("the {fixed}playout buffer is shorter than the {than}{remedy}");
+        let (names, most) = found.entry(why).or_default();
+        names.insert(flows.unit(row));
+        *most = most.max(late);
+    }
+    let said = found.into_iter().map(|(why, (names, most))| {
+        let most = with_unit(share, &show(share, most));
+        let names = listed(some(names.into_iter().map(str::to_owned).collect(), MAX_NAMES));
+        format!("Most of the speech of {names} was too late ({most}): {why}.")
+    });
+    said.collect()
 }
