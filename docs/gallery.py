@@ -11,9 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from mkdocs.structure.files import File
-
 import polars as pl
+from mkdocs.structure.files import File
 
 import talkspurt
 from talkspurt import figures, templates

@@ -5,14 +5,17 @@ The catalogue of metrics becomes ``metrics.md``, the words of ``--help`` become
 that are left out become ``reference/departures.md``. The JSON Schema of a scenario is put beside
 the reference of scenarios, where each table of keys gets an example. The figures of
 ``networks.md`` are those of runs of ``scenarios/networks`` and ``scenarios/topologies``. The lists
-of pages in ``README.md`` and ``index.md`` come from the navigation in ``mkdocs.yml``.
+of pages in ``README.md`` and ``index.md`` come from the navigation in ``mkdocs.yml``. Each notebook
+becomes a page.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import tomllib
+from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +37,7 @@ FIGURES = {
     "dsl": "delay", "lte": "delay", "cafe": "delay",
 }  # fmt: skip
 """Which figure of each network is shown."""
+NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -57,7 +61,35 @@ def pages() -> dict[str, str]:
         "reference/cli.md": command_line(),
         "reference/departures.md": departures(),
         "reference/tables.md": tables(),
+        **{f"notebooks/{file.stem}.md": notebook(file) for file in NOTEBOOKS},
     }
+
+
+def notebook(file: Path) -> str:
+    """A notebook as a page; its pictures are those of :func:`pictures`."""
+    title, *parts = [f"{words}\n" for words, _ in cells(file)]
+    title = title.replace("\n\n", f"\n\nFrom the notebook [{file.name}]({file.name}).\n\n", 1)
+    return "\n".join([title, *parts])
+
+
+def cells(file: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """The Markdown of each cell of a notebook, and its pictures by their path."""
+    found = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    for number, cell in enumerate(found):
+        words = "".join(cell["source"])
+        lines, images = [words], {}
+        if cell["cell_type"] == "code":
+            lines = ["```python", words, "```"]
+            for output in cell["outputs"]:
+                data = output.get("data", {})
+                if "image/png" in data:
+                    name = f"{file.stem}-{number}.png"
+                    images[f"images/notebooks/{name}"] = b64decode(data["image/png"])
+                    lines += ["", f"![What the code draws](../images/notebooks/{name})"]
+                else:
+                    text = "".join(output.get("text", data.get("text/plain", "")))
+                    lines += ["", "```text", text.rstrip(), "```"]
+        yield "\n".join(lines), images
 
 
 def with_list(page: str) -> str:
@@ -139,6 +171,9 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
     from talkspurt.figures.time import styles_of
     from talkspurt.report import topology
 
+    for file in NOTEBOOKS:
+        for _, images in cells(file):
+            yield from images.items()
     for name, kind in FIGURES.items():
         result = talkspurt.run(SCENARIOS / "networks" / f"{name}.toml")
         yield f"images/networks/{name}.png", figures.png(result.figure(kind))
