@@ -6,6 +6,7 @@ import re
 import tomllib
 from bisect import bisect_left
 from html import escape
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -160,33 +161,77 @@ PLACES = {
 """Folders of scenarios, by heading."""
 KINDS = {
     "ccid3": "rates", "first-call": "fates", "two-way": "mos_over_time", "sources": "goodput",
-    "many": "queue", "many-flows": "queue", "satellite": "cwnd",
+    "many": "queue", "many-flows": "queue", "satellite": "cwnd", "loss": "fates",
 }  # fmt: skip
 """Which figure of a single run is shown, if not the delays."""
 
 
+def shown(folder: Path) -> Iterator[tuple[str, Path, str]]:
+    """The heading, the file and the command of each scenario; templates are written to a folder."""
+    for heading, place in PLACES.items():
+        for file in sorted((SCENARIOS / place).glob("*.toml")):
+            yield heading, file, f"talkspurt run {file.relative_to(SCENARIOS.parent).as_posix()}"
+    for name in templates.titles():
+        yield "Templates", templates.write(name, folder / name)[0], f"talkspurt init {name}"
+
+
+def base(command: str) -> str:
+    """The name of a scenario's pictures and sounds."""
+    return "-".join(command.removesuffix(".toml").replace("/", " ").split()[2:])
+
+
 def gallery() -> Iterator[tuple[str, bytes | str]]:
     """The page of all scenarios, with a figure and sounds of each."""
-    lines = [GALLERY]
-    for heading, folder in PLACES.items():
-        lines.append(f"## {heading}\n")
-        for file in sorted((SCENARIOS / folder).glob("*.toml")):
-            name = f"scenarios/{folder}/{file.name}".replace("//", "/")
-            ready = {"networks": "png", "topologies": "svg"}.get(folder)
-            image = f"images/{folder}/{file.stem}.{ready}" if ready else None
-            yield from entry(file, f"talkspurt run {name}", image, lines)
-    lines.append("## Templates\n\n`talkspurt init NAME` writes a template into a folder.\n")
     with TemporaryDirectory() as temporary:
-        for name in templates.titles():
-            file = templates.write(name, Path(temporary) / name)[0]
-            yield from entry(file, f"talkspurt init {name}", None, lines)
+        lines = [overview(Path(temporary), linked=True), FULL]
+        for _, file, command in shown(Path(temporary)):
+            image = f"images/topologies/{file.stem}.svg"
+            ready = image if file.parent.name == "topologies" else None
+            yield from entry(file, command, ready, lines)
     yield "gallery.md", "\n".join(lines)
 
 
+def overview(folder: Path, *, linked: bool = False) -> str:
+    """The page without figures and sounds, which links to them if it has them."""
+    lines, last = [GALLERY], ""
+    for heading, file, command in shown(folder):
+        if heading != last:
+            lines += [f"## {heading}\n"] if not last else [f"\n## {heading}\n"]
+            lines += ["| | |", "|---|---|"]
+        last = heading
+        title = escape(tomllib.loads(file.read_text(encoding="utf-8"))["title"])
+        image = f"images/thumbnails/{base(command)}.png"
+        if file.parent.name == "topologies":
+            image = f"images/topologies/{file.stem}.svg"
+        picture, words = f"![{title}]({image})", f"**{title}**"
+        if linked:
+            picture, words = (f"[{it}](#{base(command)})" for it in (picture, words))
+        lines.append(f"| {picture} | {words}<br>`{command}` |")
+    return "\n".join([*lines, ""])
+
+
+def thumbnail(picture: bytes) -> bytes:
+    """A small copy of a figure."""
+    from PIL import Image
+
+    copy = Image.open(BytesIO(picture)).convert("RGB")
+    copy.thumbnail((THUMBNAIL, THUMBNAIL))
+    out = BytesIO()
+    copy.quantize(32).save(out, "png", optimize=True)
+    return out.getvalue()
+
+
+THUMBNAIL = 240
+"""The longer side of a thumbnail in pixels."""
 GALLERY = """# Gallery
 
-All scenarios of the repository, with one figure each, and with sound where a recording is sent.
-Everything on this page is computed when the page is built. To keep this short:
+All scenarios of the repository. In the built documentation (`make docs`), each has its figure in
+full below, with sound where a recording is sent.
+"""
+FULL = """
+# In full
+
+Everything here is computed when the page is built. To keep this short:
 
 * nothing is replicated: each combination of a study is run once, so that there are no intervals;
 * of a study with more than 20 combinations, only one is run, with the values that the file gives
@@ -211,15 +256,16 @@ def entry(
     comment = re.sub(r"\A(#:schema.*\n|#\n)*", "", text)
     first = re.split(r"\n#?\n", comment, maxsplit=1)[0].replace("\n# ", " ").removeprefix("# ")
     one = f" Run here: one of {count} combinations." if count > MAX_RUNS else ""
-    lines += [f"### {escape(told['title'])}\n", f"{escape(first)}{one}\n"]
+    name = base(command)
+    lines += [f"### {escape(told['title'])} {{ #{name} }}\n", f"{escape(first)}{one}\n"]
     lines += [f"```sh\n{command}\n```\n"]
-    base = "-".join(command.removesuffix(".toml").replace("/", " ").split()[2:])
     if image is None:
-        image = f"images/gallery/{base}.png"
-        yield image, figures.png(drawn(study, file.stem))
+        image, picture = f"images/gallery/{name}.png", figures.png(drawn(study, file.stem))
+        yield image, picture
+        yield f"images/thumbnails/{name}.png", thumbnail(picture)
     lines.append(f"![{escape(told['title'])}]({image})\n")
     for at, (run, call, mos) in enumerate(extremes(study)):
-        sound = f"audio/gallery/{base}-{at}.wav"
+        sound = f"audio/gallery/{name}-{at}.wav"
         yield sound, excerpt(run, call, worst(run, call))
         words = ", ".join([*run.settings.values(), f"{call}: MOS {mos:.2f}"])
         lines.append(player(escape(words), sound) + "\n")

@@ -17,6 +17,7 @@ import re
 import tomllib
 from base64 import b64decode
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import examples
@@ -61,8 +62,17 @@ def pages() -> dict[str, str]:
         "reference/cli.md": command_line(),
         "reference/departures.md": departures(),
         "reference/tables.md": tables(),
+        "gallery.md": thumbnails(),
         **{f"notebooks/{file.stem}.md": notebook(file) for file in NOTEBOOKS},
     }
+
+
+def thumbnails() -> str:
+    """The gallery's page as the repository has it: with thumbnails, and without sounds."""
+    import gallery
+
+    with TemporaryDirectory() as temporary:
+        return gallery.overview(Path(temporary))
 
 
 def notebook(file: Path) -> str:
@@ -93,17 +103,22 @@ def cells(file: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
 
 
 def with_list(page: str) -> str:
-    """A page with the list of all pages between its marks; ``index.md`` also describes them."""
+    """A page with the list of all pages between its marks; ``index.md`` also describes them.
+
+    Pages of the third level are listed by one of the second.
+    """
     docs = Path(__file__).parent
     text = (docs.parent / "mkdocs.yml").read_text(encoding="utf-8")
     nav = text.partition("\nnav:\n")[2].partition("\nextra_css:")[0]
     parts: list[list[str]] = []
-    for entry in re.finditer(r"^( +)- ([^:]+):(?: (\S+\.md))?(?: # (.+))?$", nav, re.MULTILINE):
+    for entry in re.finditer(
+        r"^( {2}| {6})- ([^:]+):(?: (\S+\.md))?(?: # (.+))?$", nav, re.MULTILINE
+    ):
         indent, title, path, words = entry.groups()
         link = f"[{title}]({'' if page == 'index.md' else 'docs/'}{path})"
         link += f" ({words})" if words and page == "index.md" else ""
         if len(indent) > 2:
-            parts[-1].append(link)
+            parts[-1] += [link] if path else []
         elif path != "index.md":
             parts.append([link] if path else [f"**{title}**: "])
     begin, end = "<!-- pages: written by `make pages` -->", "<!-- end of pages -->"
@@ -115,7 +130,9 @@ def with_list(page: str) -> str:
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Add examples to the reference of scenarios, and kinds of figures to that of Python."""
     if page.file.src_uri == "reference/scenario.md":
-        return examples.insert(markdown)
+        return examples.insert(markdown, "examples")
+    if page.file.src_uri.startswith("reference/scenario/"):
+        return examples.insert(markdown, "../examples")
     if page.file.src_uri == "reference/python.md":
         return markdown.replace("<!-- figures -->", kinds_of_figures())
     return markdown
@@ -329,7 +346,9 @@ if __name__ == "__main__":
     import gallery
 
     # Sounds are made when the pages are built.
-    more = (one for one in (*gallery.front(), *gallery.playout()) if one[0].endswith(".png"))
+    kept = ("images/first-call.png", "images/playout.png", "images/thumbnails/")
+    made = (*gallery.front(), *gallery.playout(), *gallery.gallery())
+    more = (one for one in made if one[0].startswith(kept))
     for path, picture in (*pictures(), *more):
         file = Path(__file__).parent / path
         file.parent.mkdir(parents=True, exist_ok=True)

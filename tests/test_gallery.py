@@ -55,5 +55,7 @@ def test_a_large_study_is_one_run_and_says_so(tmp_path):
     made = dict(gallery.entry(file, "talkspurt run scenarios/large.toml", None, lines))
     assert made["images/gallery/scenarios-large.png"].startswith(b"\x89PNG")
     page = "\n".join(lines)
-    assert f"### {tomllib.loads(text)['title']}\n" in page
+    assert f"### {tomllib.loads(text)['title']} {{ #scenarios-large }}\n" in page
+    small = made["images/thumbnails/scenarios-large.png"]
+    assert small.startswith(b"\x89PNG") and len(small) < 20_000
     assert "Run here: one of 1044 combinations." in page
