@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from bisect import bisect_left
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
     from talkspurt import Result, Study
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
+LOG = logging.getLogger(f"mkdocs.hooks.{__name__}")
 SECONDS = 8
 """Length of an excerpt."""
 
@@ -46,9 +49,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Replace marks such as ``<!-- made: buffers -->`` by tables and players."""
-    return re.sub(r"<!-- made: (\w+) -->", lambda found: TABLES[found[1]](), markdown)
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Renew the made parts of a page; what the repository has in their place is old if it differs.
+
+    A warning ends the build (``strict``).
+    """
+    made = filled(markdown)
+    if made != markdown:
+        LOG.warning("%s: parts are out of date; `make pages` writes them", page.file.src_uri)
+    return made
+
+
+def filled(markdown: str) -> str:
+    """A page with what its marks name, from ``<!-- made: buffers -->`` to ``<!-- / -->``."""
+
+    def made(found: re.Match[str]) -> str:
+        mark, table = found[0].partition(" -->")[0], TABLES[found[1]]()
+        # A sentence stays in its paragraph.
+        around = "" if "\n" not in found[0] else "\n\n"
+        return f"{mark} -->{around}{table}{around}<!-- / -->"
+
+    return re.sub(r"<!-- made: (\w+) -->.*?<!-- / -->", made, markdown, flags=re.DOTALL)
 
 
 def player(words: str, file: str) -> str:

@@ -345,6 +345,10 @@ if __name__ == "__main__":
         print(f"wrote docs/{path}")
     import gallery
 
+    for page in sorted(Path(__file__).parent.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(gallery.filled(text), encoding="utf-8")
+
     # Sounds are made when the pages are built.
     kept = ("images/first-call.png", "images/playout.png", "images/thumbnails/")
     made = (*gallery.front(), *gallery.playout(), *gallery.gallery())

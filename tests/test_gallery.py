@@ -26,9 +26,17 @@ def test_every_mark_of_a_page_is_known_and_used():
 
 
 def test_a_mark_becomes_its_table():
-    text = gallery.on_page_markdown("before\n\n<!-- made: synonyms -->\n\nafter")
-    assert text.startswith("before\n\n| word | in talkspurt |\n")
-    assert '| g711a, g711alaw, alaw | `codec = "pcma"` |' in text
+    text = "before\n\n<!-- made: synonyms -->\nold\n<!-- / -->\n\nafter"
+    new = gallery.filled(text)
+    assert new.startswith("before\n\n<!-- made: synonyms -->\n\n| word | in talkspurt |\n")
+    assert '| g711a, g711alaw, alaw | `codec = "pcma"` |' in new
+    assert new.endswith("<!-- / -->\n\nafter") and "old" not in new
+    assert gallery.filled(new) == new
+
+
+def test_the_words_of_the_glossary_are_those_of_the_program():
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert gallery.filled(page) == page, "`make pages` writes it"
 
 
 def test_the_excerpt_of_a_call_is_where_most_is_missing():
