@@ -181,7 +181,7 @@ PLACES = {
 }
 """Folders of scenarios, by heading."""
 KINDS = {
-    "ccid3": "rates", "first-call": "fates", "two-way": "mos_over_time", "sources": "goodput",
+    "ccid3": "rates", "first-call": "mos_over_time", "two-way": "mos_over_time", "sources": "goodput",
     "many": "queue", "many-flows": "queue", "satellite": "cwnd", "loss": "fates",
 }  # fmt: skip
 """Which figure of a single run is shown, if not the delays."""
@@ -218,7 +218,7 @@ def overview(folder: Path, *, linked: bool = False) -> str:
     for heading, file, command in shown(folder):
         if heading != last:
             lines += [f"## {heading}\n"] if not last else [f"\n## {heading}\n"]
-            lines += ["| | |", "|---|---|"]
+            lines += ["| figure | scenario |", "|---|---|"]
         last = heading
         title = escape(tomllib.loads(file.read_text(encoding="utf-8"))["title"])
         image = f"images/thumbnails/{base(command)}.png"
