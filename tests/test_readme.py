@@ -31,9 +31,10 @@ def test_the_first_page_leads_to_every_other():
     pages = set(re.findall(r": (\S+\.md)(?: #.*)?$", nav, re.MULTILINE)) - {"index.md"}
     docs = ROOT / "docs"
     linked = set(re.findall(r"\]\((\S+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
-    # The reference lists its own pages.
-    reference = (docs / "reference" / "scenario.md").read_text(encoding="utf-8")
-    linked |= {f"reference/{it}" for it in re.findall(r"\]\((scenario/[^)#]+)", reference)}
+    # The reference leads to its own pages.
+    for page in (docs / "reference" / "scenario.md", *(docs / "reference" / "scenario").glob("*")):
+        links = re.findall(r"\]\(([^):#]+\.md)", page.read_text(encoding="utf-8"))
+        linked |= {(page.parent / link).relative_to(docs).as_posix() for link in links}
     assert len(pages) > 20
     assert pages - linked == set()
 

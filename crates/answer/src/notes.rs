@@ -98,3 +98,60 @@ fn late(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     });
     said.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::Frames;
+
+    /// All flows have these settings of playout.
+    struct Played(Value);
+
+    impl Runs for Played {
+        fn flow(&self, _: usize, flow: &str) -> Option<Value> {
+            assert!(!flow.ends_with(".reverse"));
+            Some(json!({ "playout": self.0 }))
+        }
+        fn network(&self, _: usize) -> Option<Value> {
+            None
+        }
+        fn frames(&self, _: usize, _: &str) -> Option<Frames> {
+            None
+        }
+    }
+
+    fn said(late: &[f64], playout: Value) -> Vec<String> {
+        let names = ["call", "call.reverse", "other"].iter().map(ToString::to_string);
+        let flows = Flows {
+            run: vec![0; late.len()],
+            name: names.take(late.len()).collect(),
+            transport: vec![Some("udp".into()); late.len()],
+            numbers: IndexMap::from([(
+                "unheard_late_ratio".to_owned(),
+                late.iter().copied().map(Some).collect(),
+            )]),
+            ..Flows::default()
+        };
+        notes(&flows, &Played(playout))
+    }
+
+    #[test]
+    fn why_most_of_a_call_was_too_late() {
+        let fixed = json!({ "kind": "fixed", "anchor": "first_arrival", "buffer": 0.1 });
+        assert_eq!(
+            said(&[0.75, 0.9751, 0.5], fixed),
+            [
+                "Most of the speech of call and call.reverse was too late (97.51\u{a0}%): the fixed playout \
+              buffer is shorter than the variation of the delay; the default buffer adapts."
+            ]
+        );
+        let capture = json!({ "kind": "fixed", "anchor": "capture", "buffer": 0.1 });
+        let [note] = &said(&[0.6], capture)[..] else { panic!("one note") };
+        assert!(note.ends_with("shorter than the delay; the default buffer adapts."), "{note}");
+        let [note] = &said(&[0.6], json!({ "kind": "adaptive" }))[..] else { panic!("one note") };
+        assert!(note.ends_with("the playout buffer is shorter than the variation of the delay."));
+        assert_eq!(said(&[0.5, 0.1], json!({})), [""; 0]);
+    }
+}
