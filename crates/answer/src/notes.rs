@@ -92,7 +92,8 @@ fn late(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         *most = most.max(late);
     }
     let said = found.into_iter().map(|(why, (names, most))| {
-        let most = with_unit(share, &show(share, most));
+        let up_to = if names.len() > 1 { "up to " } else { "" };
+        let most = format!("{up_to}{}", with_unit(share, &show(share, most)));
         let names = listed(some(names.into_iter().map(str::to_owned).collect(), MAX_NAMES));
         format!("Most of the speech of {names} was too late ({most}): {why}.")
     });
@@ -143,7 +144,7 @@ mod tests {
         assert_eq!(
             said(&[0.75, 0.9751, 0.5], fixed),
             [
-                "Most of the speech of call and call.reverse was too late (97.51\u{a0}%): the fixed playout \
+                "Most of the speech of call and call.reverse was too late (up to 97.51\u{a0}%): the fixed playout \
               buffer is shorter than the variation of the delay; the default buffer adapts."
             ]
         );
