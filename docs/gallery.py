@@ -182,7 +182,8 @@ PLACES = {
 """Folders of scenarios, by heading."""
 KINDS = {
     "ccid3": "rates", "first-call": "mos_over_time", "two-way": "mos_over_time",
-    "sources": "goodput", "many": "queue", "many-flows": "queue", "satellite": "cwnd", "loss": "fates",
+    "sources": "goodput", "many": "queue", "many-flows": "queue", "satellite": "cwnd",
+    "loss": "fates",
 }  # fmt: skip
 """Which figure of a single run is shown, if not the delays."""
 
