@@ -27,16 +27,20 @@ setup: $(VENV)/installed ## set everything up into .venv
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@command -v cargo > /dev/null || { echo "A Rust toolchain is needed: cargo was not found."; exit 1; }
+	@echo "Making a Python environment in $(VENV)."
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; Debian and Ubuntu keep it in the package python3-venv."; exit 1; }
 	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 
 $(VENV)/installed: $(UV) $(SOURCES)
+	@echo "Installing Python packages into $(VENV): about 1.5 GB, a minute or two for the first time."
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt
+	@echo "Compiling talkspurt: some minutes for the first time, later only what has changed."
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: setup ## run the first call and say where its report is
+	@echo "Simulating five calls of a minute: a few seconds."
 	$(BIN)/talkspurt run scenarios/first-call.toml
 
 test: test-rust test-python ## run all tests

@@ -1,8 +1,8 @@
 """Examples of scenario keys: the tables of ``reference/examples/*.toml``.
 
-``reference/scenario.md`` is generated from the Rust types and has one section per table of a
-scenario. This module adds to each section the tables of the example scenarios that set its keys.
-A test runs these scenarios and checks that they set every key.
+``reference/scenario.md`` and the pages in ``reference/scenario`` are generated from the Rust types
+and have one section per table of a scenario. This module adds to each section the tables of the
+example scenarios that set its keys. A test runs these scenarios and checks that they set every key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "reference" / "examples"
 HEADING = re.compile(
-    r'#{2,4} (?:The scenario|`(?P<path>[^`]+)`(?: with `kind = "(?P<kind>\w+)"`)?)$'
+    r'#{1,4} (?:The scenario|`(?P<path>[^`]+)`(?: with `kind = "(?P<kind>\w+)"`)?)$'
 )
 ROW = re.compile(r"\| `(\w+)` \|.*\| (.*) \|$")
 HEADER = re.compile(r"(\[\[?)([\w.-]+)\]\]?$")
@@ -152,16 +152,16 @@ def shown(section: Section, everything: list[Table]) -> set[str]:
     return {key for table in examples(section, everything) for key in table.values} | below
 
 
-def insert(reference: str) -> str:
-    """The reference with an example at the end of each section."""
+def insert(page: str, folder: str) -> str:
+    """A page of the reference with an example, of this folder, at the end of each section."""
     everything = tables()
-    lines = reference.splitlines()
-    for section in reversed(sections(reference)):
+    lines = page.splitlines()
+    for section in reversed(sections(page)):
         added: list[str] = []
         for table in examples(section, everything):
             name = table.file.name
             words = "Example" if not added else "Another"
-            added += [f"{words}, from [{name}](examples/{name}):", ""]
+            added += [f"{words}, from [{name}]({folder}/{name}):", ""]
             added += ["```toml", table.text, "```", ""]
         lines[section.end : section.end] = added
     return "\n".join([*lines, ""])

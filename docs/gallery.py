@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from bisect import bisect_left
 from html import escape
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import polars as pl
 from mkdocs.structure.files import File
 
 import talkspurt
@@ -27,10 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
     from talkspurt import Result, Study
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
+LOG = logging.getLogger(f"mkdocs.hooks.{__name__}")
 SECONDS = 8
 """Length of an excerpt."""
 
@@ -44,9 +49,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Replace marks such as ``<!-- made: buffers -->`` by tables and players."""
-    return re.sub(r"<!-- made: (\w+) -->", lambda found: TABLES[found[1]](), markdown)
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Renew the made parts of a page; what the repository has in their place is old if it differs.
+
+    A warning ends the build (``strict``).
+    """
+    made = filled(markdown)
+    if made != markdown:
+        LOG.warning("%s: parts are out of date; `make pages` writes them", page.file.src_uri)
+    return made
+
+
+def filled(markdown: str) -> str:
+    """A page with what its marks name, from ``<!-- made: buffers -->`` to ``<!-- / -->``."""
+
+    def made(found: re.Match[str]) -> str:
+        mark, table = found[0].partition(" -->")[0], TABLES[found[1]]()
+        # A sentence stays in its paragraph.
+        around = "" if "\n" not in found[0] else "\n\n"
+        return f"{mark} -->{around}{table}{around}<!-- / -->"
+
+    return re.sub(r"<!-- made: (\w+) -->.*?<!-- / -->", made, markdown, flags=re.DOTALL)
 
 
 def player(words: str, file: str) -> str:
@@ -62,14 +85,20 @@ def excerpt(result: Result, flow: str, start_s: float, seconds: float = SECONDS)
 
 
 def worst(result: Result, flow: str, seconds: float = SECONDS) -> float:
-    """Where in the sound of a call most frames were not heard, in seconds from its beginning."""
+    """Where in the sound of a call the least speech is played, in seconds from its beginning."""
     frames = result.frames(flow)
-    starts = frames["captured_s"] - frames["captured_s"].min()
-    missing = starts.filter(frames["fate"] != "played").to_list()
+    # Frames that are missing and pauses of playout are both times without a frame that is played.
+    times = frames.filter(pl.col("fate") == "played")["playout_s"].drop_nulls().sort()
+    if times.is_empty():
+        return 0.0
+    starts = (times - times[0]).to_list()
     latest = max(0.0, result.audio(flow).duration_s - seconds)
-    counts = [bisect_left(missing, at + seconds - 1) - i for i, at in enumerate(missing)]
-    begins = missing[counts.index(max(counts))] - 1 if missing else 0.0
-    return min(max(0.0, begins), latest)
+    played = {
+        at: bisect_left(starts, at + seconds) - i
+        for i, at in enumerate(starts)
+        if at <= min(latest, starts[-1] - seconds)
+    }
+    return min(played, key=lambda at: played[at], default=0.0)
 
 
 def front() -> Iterator[tuple[str, bytes]]:
@@ -78,8 +107,9 @@ def front() -> Iterator[tuple[str, bytes]]:
 
     result = talkspurt.run(SCENARIOS / "first-call.toml")
     calls = {"call": "over UDP", "call-over-tcp": "over TCP"}
+    colours = [transport_style(transport).colour for transport in ("udp", "tcp-newreno")]
     seconds = 6
-    start = worst(result, "call-over-tcp", seconds)
+    start = max(0.0, worst(result, "call-over-tcp", 2) - 2)  # about the gap in the middle
     heard = {flow: result.audio(flow) for flow in calls}
     rate = heard["call"].rate
     first, last = (round(at * rate) for at in (start, start + seconds))
@@ -87,22 +117,39 @@ def front() -> Iterator[tuple[str, bytes]]:
     yield "audio/first-call.wav", wav(bytes(2 * rate).join(parts), rate)
     waves = [("sent", heard["call"].sent, "#6b737c")]
     waves += [
-        (f"heard {words}", heard[flow].received, transport_style(transport).colour)
-        for (flow, words), transport in zip(calls.items(), ("udp", "tcp-newreno"), strict=True)
+        (f"heard {words}", heard[flow].received, colour)
+        for (flow, words), colour in zip(calls.items(), colours, strict=True)
     ]
     with figures.styled():
-        figure, panels = pyplot.subplots(
-            len(waves), figsize=(8, 3.4), sharex=True, sharey=True, layout="constrained"
+        figure, (delay, *panels) = pyplot.subplots(
+            1 + len(waves), figsize=(8, 5), height_ratios=(2, 1, 1, 1), layout="constrained"
         )
+        for (flow, words), colour in zip(calls.items(), colours, strict=True):
+            frames = result.frames(flow).filter(pl.col("playout_s").is_not_null())
+            late = (frames["playout_s"] - frames["captured_s"]) * 1e3
+            delay.plot(frames["captured_s"], late, color=colour, linewidth=1.5, label=words)
+        begins = heard["call"].start_s or 0.0
+        delay.axvspan(begins + start, begins + start + seconds, color="#6b737c", alpha=0.15)
+        delay.set_ylim(0, 1.25 * delay.get_ylim()[1])
+        delay.set_xlim(0, 60)
+        delay.set_title("mouth-to-ear delay / ms", loc="left", fontsize=10)
+        delay.legend(loc="upper left", ncols=2)
         for ax, (words, samples, colour) in zip(panels, waves, strict=True):
             part = samples[first:last]
-            ax.plot([i / rate for i in range(len(part))], part, color=colour, linewidth=0.5)
+            ax.plot(
+                [begins + start + i / rate for i in range(len(part))],
+                part,
+                color=colour,
+                linewidth=0.5,
+            )
             ax.set_title(words, loc="left", fontsize=10)
+            ax.set_xlim(begins + start, begins + start + seconds)
+            ax.sharey(panels[0])
             ax.set_yticks([])
             ax.grid(visible=False)
-        panels[-1].set_xlim(0, seconds)
+            ax.tick_params(labelbottom=ax is panels[-1])
         panels[-1].set_xlabel("time / s")
-        yield "images/heard.png", figures.png(figure)
+        yield "images/first-call.png", figures.png(figure)
 
 
 def answer() -> str:
@@ -110,18 +157,17 @@ def answer() -> str:
     flows = talkspurt.run(SCENARIOS / "first-call.toml").flows
     rows = {row["name"]: row for row in flows.iter_rows(named=True)}
 
-    def mos(name: str) -> str:
-        return column("mos").show(rows[name]["mos"])
-
-    def loss(name: str) -> str:
-        return column("loss_ratio").show(rows[name]["loss_ratio"], unit=True)
+    def told(name: str) -> str:
+        delay, mos = (
+            column(metric).show(rows[name][metric], unit=True)
+            for metric in ("mouth_to_ear_mean_s", "mos")
+        )
+        return f"{delay} (MOS {mos})"
 
     return (
-        "On a satellite link, for example, the listener of a call beside an upload misses "
-        f"{loss('call')} of the speech over UDP "
-        f"(MOS {mos('call')}) and {loss('call-over-tcp')} over TCP (MOS {mos('call-over-tcp')}); "
-        f"without the upload, the scores are {mos('call-alone')} and "
-        f"{mos('call-over-tcp-alone')}."
+        "On a home's uplink of 2 Mbit/s, for example, a call beside an upload has a mean "
+        f"mouth-to-ear delay of {told('call')} over UDP and of {told('call-over-tcp')} over TCP; "
+        f"without the upload, it has {told('call-alone')} and {told('call-over-tcp-alone')}."
     )
 
 
@@ -135,34 +181,79 @@ PLACES = {
 }
 """Folders of scenarios, by heading."""
 KINDS = {
-    "ccid3": "rates", "first-call": "fates", "two-way": "mos_over_time", "sources": "goodput",
-    "many": "queue", "many-flows": "queue", "satellite": "cwnd",
+    "ccid3": "rates", "first-call": "mos_over_time", "two-way": "mos_over_time",
+    "sources": "goodput", "many": "queue", "many-flows": "queue", "satellite": "cwnd",
+    "loss": "fates",
 }  # fmt: skip
 """Which figure of a single run is shown, if not the delays."""
 
 
+def shown(folder: Path) -> Iterator[tuple[str, Path, str]]:
+    """The heading, the file and the command of each scenario; templates are written to a folder."""
+    for heading, place in PLACES.items():
+        for file in sorted((SCENARIOS / place).glob("*.toml")):
+            yield heading, file, f"talkspurt run {file.relative_to(SCENARIOS.parent).as_posix()}"
+    for name in templates.titles():
+        yield "Templates", templates.write(name, folder / name)[0], f"talkspurt init {name}"
+
+
+def base(command: str) -> str:
+    """The name of a scenario's pictures and sounds."""
+    return "-".join(command.removesuffix(".toml").replace("/", " ").split()[2:])
+
+
 def gallery() -> Iterator[tuple[str, bytes | str]]:
     """The page of all scenarios, with a figure and sounds of each."""
-    lines = [GALLERY]
-    for heading, folder in PLACES.items():
-        lines.append(f"## {heading}\n")
-        for file in sorted((SCENARIOS / folder).glob("*.toml")):
-            name = f"scenarios/{folder}/{file.name}".replace("//", "/")
-            ready = {"networks": "png", "topologies": "svg"}.get(folder)
-            image = f"images/{folder}/{file.stem}.{ready}" if ready else None
-            yield from entry(file, f"talkspurt run {name}", image, lines)
-    lines.append("## Templates\n\n`talkspurt init NAME` writes a template into a folder.\n")
     with TemporaryDirectory() as temporary:
-        for name in templates.titles():
-            file = templates.write(name, Path(temporary) / name)[0]
-            yield from entry(file, f"talkspurt init {name}", None, lines)
+        lines = [overview(Path(temporary), linked=True), FULL]
+        for _, file, command in shown(Path(temporary)):
+            image = f"images/topologies/{file.stem}.svg"
+            ready = image if file.parent.name == "topologies" else None
+            yield from entry(file, command, ready, lines)
     yield "gallery.md", "\n".join(lines)
 
 
+def overview(folder: Path, *, linked: bool = False) -> str:
+    """The page without figures and sounds, which links to them if it has them."""
+    lines, last = [GALLERY], ""
+    for heading, file, command in shown(folder):
+        if heading != last:
+            lines += [f"## {heading}\n"] if not last else [f"\n## {heading}\n"]
+            lines += ["| figure | scenario |", "|---|---|"]
+        last = heading
+        title = escape(tomllib.loads(file.read_text(encoding="utf-8"))["title"])
+        image = f"images/thumbnails/{base(command)}.png"
+        if file.parent.name == "topologies":
+            image = f"images/topologies/{file.stem}.svg"
+        picture, words = f"![{title}]({image})", f"**{title}**"
+        if linked:
+            picture, words = (f"[{it}](#{base(command)})" for it in (picture, words))
+        lines.append(f"| {picture} | {words}<br>`{command}` |")
+    return "\n".join([*lines, ""])
+
+
+def thumbnail(picture: bytes) -> bytes:
+    """A small copy of a figure."""
+    from PIL import Image
+
+    copy = Image.open(BytesIO(picture)).convert("RGB")
+    copy.thumbnail((THUMBNAIL, THUMBNAIL))
+    out = BytesIO()
+    copy.quantize(32).save(out, "png", optimize=True)
+    return out.getvalue()
+
+
+THUMBNAIL = 240
+"""The longer side of a thumbnail in pixels."""
 GALLERY = """# Gallery
 
-All scenarios of the repository, with one figure each, and with sound where a recording is sent.
-Everything on this page is computed when the page is built. To keep this short:
+All scenarios of the repository. In the built documentation (`make docs`), each has its figure in
+full below, with sound where a recording is sent.
+"""
+FULL = """
+# In full
+
+Everything here is computed when the page is built. To keep this short:
 
 * nothing is replicated: each combination of a study is run once, so that there are no intervals;
 * of a study with more than 20 combinations, only one is run, with the values that the file gives
@@ -187,15 +278,16 @@ def entry(
     comment = re.sub(r"\A(#:schema.*\n|#\n)*", "", text)
     first = re.split(r"\n#?\n", comment, maxsplit=1)[0].replace("\n# ", " ").removeprefix("# ")
     one = f" Run here: one of {count} combinations." if count > MAX_RUNS else ""
-    lines += [f"### {escape(told['title'])}\n", f"{escape(first)}{one}\n"]
+    name = base(command)
+    lines += [f"### {escape(told['title'])} {{ #{name} }}\n", f"{escape(first)}{one}\n"]
     lines += [f"```sh\n{command}\n```\n"]
-    base = "-".join(command.removesuffix(".toml").replace("/", " ").split()[2:])
     if image is None:
-        image = f"images/gallery/{base}.png"
-        yield image, figures.png(drawn(study, file.stem))
+        image, picture = f"images/gallery/{name}.png", figures.png(drawn(study, file.stem))
+        yield image, picture
+        yield f"images/thumbnails/{name}.png", thumbnail(picture)
     lines.append(f"![{escape(told['title'])}]({image})\n")
     for at, (run, call, mos) in enumerate(extremes(study)):
-        sound = f"audio/gallery/{base}-{at}.wav"
+        sound = f"audio/gallery/{name}-{at}.wav"
         yield sound, excerpt(run, call, worst(run, call))
         words = ", ".join([*run.settings.values(), f"{call}: MOS {mos:.2f}"])
         lines.append(player(escape(words), sound) + "\n")

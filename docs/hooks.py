@@ -5,15 +5,19 @@ The catalogue of metrics becomes ``metrics.md``, the words of ``--help`` become
 that are left out become ``reference/departures.md``. The JSON Schema of a scenario is put beside
 the reference of scenarios, where each table of keys gets an example. The figures of
 ``networks.md`` are those of runs of ``scenarios/networks`` and ``scenarios/topologies``. The lists
-of pages in ``README.md`` and ``index.md`` come from the navigation in ``mkdocs.yml``.
+of pages in ``README.md`` and ``index.md`` come from the navigation in ``mkdocs.yml``. Each notebook
+becomes a page.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import tomllib
+from base64 import b64decode
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import examples
@@ -34,6 +38,7 @@ FIGURES = {
     "dsl": "delay", "lte": "delay", "cafe": "delay",
 }  # fmt: skip
 """Which figure of each network is shown."""
+NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -57,21 +62,63 @@ def pages() -> dict[str, str]:
         "reference/cli.md": command_line(),
         "reference/departures.md": departures(),
         "reference/tables.md": tables(),
+        "gallery.md": thumbnails(),
+        **{f"notebooks/{file.stem}.md": notebook(file) for file in NOTEBOOKS},
     }
 
 
+def thumbnails() -> str:
+    """The gallery's page as the repository has it: with thumbnails, and without sounds."""
+    import gallery
+
+    with TemporaryDirectory() as temporary:
+        return gallery.overview(Path(temporary))
+
+
+def notebook(file: Path) -> str:
+    """A notebook as a page; its pictures are those of :func:`pictures`."""
+    title, *parts = [f"{words}\n" for words, _ in cells(file)]
+    title = title.replace("\n\n", f"\n\nFrom the notebook [{file.name}]({file.name}).\n\n", 1)
+    return "\n".join([title, *parts])
+
+
+def cells(file: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """The Markdown of each cell of a notebook, and its pictures by their path."""
+    found = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    for number, cell in enumerate(found):
+        words = "".join(cell["source"])
+        lines, images = [words], {}
+        if cell["cell_type"] == "code":
+            lines = ["```python", words, "```"]
+            for output in cell["outputs"]:
+                data = output.get("data", {})
+                if "image/png" in data:
+                    name = f"{file.stem}-{number}.png"
+                    images[f"images/notebooks/{name}"] = b64decode(data["image/png"])
+                    lines += ["", f"![What the code draws](../images/notebooks/{name})"]
+                else:
+                    text = "".join(output.get("text", data.get("text/plain", "")))
+                    lines += ["", "```text", text.rstrip(), "```"]
+        yield "\n".join(lines), images
+
+
 def with_list(page: str) -> str:
-    """A page with the list of all pages between its marks; ``index.md`` also describes them."""
+    """A page with the list of all pages between its marks; ``index.md`` also describes them.
+
+    Pages of the third level are listed by one of the second.
+    """
     docs = Path(__file__).parent
     text = (docs.parent / "mkdocs.yml").read_text(encoding="utf-8")
     nav = text.partition("\nnav:\n")[2].partition("\nextra_css:")[0]
     parts: list[list[str]] = []
-    for entry in re.finditer(r"^( +)- ([^:]+):(?: (\S+\.md))?(?: # (.+))?$", nav, re.MULTILINE):
+    for entry in re.finditer(
+        r"^( {2}| {6})- ([^:]+):(?: (\S+\.md))?(?: # (.+))?$", nav, re.MULTILINE
+    ):
         indent, title, path, words = entry.groups()
         link = f"[{title}]({'' if page == 'index.md' else 'docs/'}{path})"
         link += f" ({words})" if words and page == "index.md" else ""
         if len(indent) > 2:
-            parts[-1].append(link)
+            parts[-1] += [link] if path else []
         elif path != "index.md":
             parts.append([link] if path else [f"**{title}**: "])
     begin, end = "<!-- pages: written by `make pages` -->", "<!-- end of pages -->"
@@ -83,7 +130,9 @@ def with_list(page: str) -> str:
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Add examples to the reference of scenarios, and kinds of figures to that of Python."""
     if page.file.src_uri == "reference/scenario.md":
-        return examples.insert(markdown)
+        return examples.insert(markdown, "examples")
+    if page.file.src_uri.startswith("reference/scenario/"):
+        return examples.insert(markdown, "../examples")
     if page.file.src_uri == "reference/python.md":
         return markdown.replace("<!-- figures -->", kinds_of_figures())
     return markdown
@@ -139,6 +188,9 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
     from talkspurt.figures.time import styles_of
     from talkspurt.report import topology
 
+    for file in NOTEBOOKS:
+        for _, images in cells(file):
+            yield from images.items()
     for name, kind in FIGURES.items():
         result = talkspurt.run(SCENARIOS / "networks" / f"{name}.toml")
         yield f"images/networks/{name}.png", figures.png(result.figure(kind))
@@ -301,8 +353,14 @@ if __name__ == "__main__":
         print(f"wrote docs/{path}")
     import gallery
 
+    for page in sorted(Path(__file__).parent.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(gallery.filled(text), encoding="utf-8")
+
     # Sounds are made when the pages are built.
-    more = (one for one in (*gallery.front(), *gallery.playout()) if one[0].endswith(".png"))
+    kept = ("images/first-call.png", "images/playout.png", "images/thumbnails/")
+    made = (*gallery.front(), *gallery.playout(), *gallery.gallery())
+    more = (one for one in made if one[0].startswith(kept))
     for path, picture in (*pictures(), *more):
         file = Path(__file__).parent / path
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,12 @@ def between_calls(of):
 
 @pytest.fixture(scope="module")
 def first_call():
-    return talkspurt.run("scenarios/first-call.toml")
+    """Over a satellite, with a fixed buffer, which loses what TCP delivers late."""
+    path = {"rate": "1Mbit/s", "delay": "270ms", "queue.packets": 10}
+    sets = {f"links.*-uplink.{key}": value for key, value in path.items()}
+    return talkspurt.run(
+        "scenarios/first-call.toml", set={**sets, "flows.call*.playout.buffer": "130ms"}
+    )
 
 
 def test_calls_on_copies_of_a_network_are_compared_with_the_same_traffic(first_call):
@@ -402,3 +407,35 @@ def test_the_json_of_a_result_has_its_answer(tmp_path):
     file.write_text(pair({}, {"transport": NEWRENO}), encoding="utf-8")
     document = json.loads(command.talkspurt("run", str(file), "--json").stdout)
     assert document["answer"]["sentences"] and document["answer"]["questions"]
+
+
+def behind_an_upload(**playout):
+    """A call behind an upload that fills a queue of half a second, with these keys of playout."""
+    link = link_text("line", "home>office", "1Mbit/s", "20ms", 42)
+    call = flow_text("call", "home>office")
+    bulk = flow_text("upload", "home>office", NEWRENO, BULK)
+    text = scenario_text("late", "12s", link, call, bulk)
+    return talkspurt.run(text, set={f"flows.call.playout.{key}": it for key, it in playout.items()})
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"buffer": "60ms"}, "the fixed playout buffer is shorter than the variation of the delay"),
+        (
+            {"buffer": "80ms", "anchor": "capture"},
+            "the fixed playout buffer is shorter than the delay",
+        ),
+        ({}, None),
+        ({"buffer": "900ms"}, None),
+    ],
+)
+def test_a_note_says_why_most_of_a_call_was_too_late(keys, said):
+    of = behind_an_upload(**keys)
+    late = of.flows.filter(name="call")["unheard_late_ratio"].item()
+    notes = [it for it in of.answer.notes if "too late" in it]
+    assert (late > 0.5) == bool(said) == bool(notes)
+    if said:
+        share = f"{late * 100:.2f}\u00a0%"
+        remedy = "the default buffer adapts"
+        assert notes == [f"Most of the speech of call was too late ({share}): {said}; {remedy}."]

@@ -14,6 +14,7 @@ import talkspurt as package
 import texts
 from command import needs_ns, output, refused, succeed, talkspurt
 from conftest import problems
+from pages import blocks
 from talkspurt.ns2 import crosscheck as both
 from talkspurt.ns2 import script, source
 from talkspurt.ns2.network import Wire
@@ -596,3 +597,25 @@ def test_opus_of_constant_packets_can_be_sent_by_ns2(opus, refused):
         assert script.write(read(text)).ways
         return
     assert [problem["path"] for problem in problems(script.write, read(text))] == refused
+
+
+@needs_ns
+def test_the_translated_script_gives_what_its_page_says(tmp_path):
+    page = ROOT / "docs" / "coming-from.md"
+    found = blocks(page)
+    (tcl,) = (block.text for block in found if block.language == "tcl")
+    (toml,) = (block.text for block in found if block.title == "dumbbell.toml")
+    output("ns", texts.put(tmp_path / "dumbbell.tcl", tcl), cwd=tmp_path)
+    lines = [it.split() for it in (tmp_path / "dumbbell.tr").read_text().splitlines()]
+    # Event, time, nodes, kind: what arrived at the end of the uplink, and what its queue dropped.
+    there = {
+        kind: (sum(it[0] == "r" and it[4] == kind for it in lines), sum(it[0] == "d" and it[4] == kind for it in lines))
+        for kind in ("cbr", "tcp")
+    }  # fmt: skip
+    flows = {row["name"]: row for row in package.run(toml).flows.iter_rows(named=True)}
+    here = flows["voice"]["received_packets"], flows["voice"]["lost_packets"]
+    said = page.read_text(encoding="utf-8")
+    assert f"delivers {there['cbr'][0]} packets of the call and loses {there['cbr'][1]}" in said
+    assert f"this scenario {here[0]} and {here[1]}" in said
+    more = flows["upload"]["received_packets"] / there["tcp"][0] - 1
+    assert f"{more:.0%}".replace("%", " %") + " more" in said

@@ -22,7 +22,7 @@ GOLDEN = {
     "ccid3": "adb7650df25b54fd5cd2751930815146",
     "controllers": "05b076d4074d9652175e6062ee0223e1",  # of a study its first combination and seed
     "every-transport": "97d62c196652c30af51ccfd2aba75924",
-    "first-call": "61ca8e43080d1dfe9d0ebc5a9b68dfb7",
+    "first-call": "eb4a6b0e35ec970501103d7708166428",
     "jitter-buffers": "cd9b59c4f4bd22467c2e8e0f418894aa",
     "ladder-heard": "ead1bcee5307739e50e436963c139214",
     "large-delay": "dfd9f7888a29a34b6b393877fc1eff75",

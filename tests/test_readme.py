@@ -29,9 +29,14 @@ def test_the_table_of_the_first_call_is_what_it_prints(tmp_path):
 def test_the_first_page_leads_to_every_other():
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("nav:", 1)[1].split("hooks:")[0]
     pages = set(re.findall(r": (\S+\.md)(?: #.*)?$", nav, re.MULTILINE)) - {"index.md"}
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    docs = ROOT / "docs"
+    linked = set(re.findall(r"\]\((\S+\.md)\)", (docs / "index.md").read_text(encoding="utf-8")))
+    # The reference leads to its own pages.
+    for page in (docs / "reference" / "scenario.md", *(docs / "reference" / "scenario").glob("*")):
+        links = re.findall(r"\]\(([^):#]+\.md)", page.read_text(encoding="utf-8"))
+        linked |= {(page.parent / link).relative_to(docs).as_posix() for link in links}
     assert len(pages) > 20
-    assert pages - set(re.findall(r"\]\((\S+\.md)\)", index)) == set()
+    assert pages - linked == set()
 
 
 def test_every_link_of_the_repository_leads_to_a_file():

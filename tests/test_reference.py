@@ -14,7 +14,9 @@ sys.path.insert(0, str(ROOT / "docs"))
 import examples  # noqa: E402
 import hooks  # noqa: E402
 
-REFERENCE = (ROOT / "docs" / "reference" / "scenario.md").read_text(encoding="utf-8")
+FOLDER = ROOT / "docs" / "reference"
+PAGES = [FOLDER / "scenario.md", *sorted((FOLDER / "scenario").glob("*.md"))]
+REFERENCE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 EVERYTHING = examples.tables()
 NOT_SET = {("flows.NAME", "group"): "talkspurt sets it in the flows that a `count` creates"}
 """Keys that a scenario does not set, with the reason."""
@@ -44,7 +46,7 @@ def test_no_key_is_missing_from_the_reference():
 
 
 def test_examples_are_in_the_page():
-    page = examples.insert(REFERENCE)
+    page = examples.insert(REFERENCE, "examples")
     for table in ("[links.red.queue]", "[flows.sctp.transport]", "[replications]"):
         assert f"```toml\n{table}\n" in page
 
@@ -60,8 +62,9 @@ def test_every_public_name_is_in_the_reference_of_python(module):
 @pytest.mark.parametrize(
     "page",
     [
-        *("../README.md", "index.md", "metrics.md"),
+        *("../README.md", "index.md", "metrics.md", "gallery.md"),
         *(f"reference/{n}.md" for n in ("cli", "departures", "tables")),
+        *(f"notebooks/{file.stem}.md" for file in hooks.NOTEBOOKS),
     ],
 )
 def test_a_made_page_is_what_the_program_says(page):

@@ -31,11 +31,11 @@ def tshark(capture: Path, *words: str) -> str:
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[talkspurt.Result, Path]:
     """The first call, and the capture of the link it shares with the upload."""
     whole = {"measure.from": "0s", "measure.to": "60s"}
-    result = talkspurt.run(SCENARIO, set={**whole, "record.pcapng": ["udp-satellite"]})
+    result = talkspurt.run(SCENARIO, set={**whole, "record.pcapng": ["udp-uplink"]})
     assert isinstance(result, talkspurt.Result)
     folder = tmp_path_factory.mktemp("run") / "first-call"
     result.save(folder, report=False)
-    return result, folder / "udp-satellite.pcapng"
+    return result, folder / "udp-uplink.pcapng"
 
 
 def test_wireshark_reckons_the_same_jitter_and_loss(run: tuple[talkspurt.Result, Path]) -> None:

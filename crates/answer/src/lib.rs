@@ -124,7 +124,7 @@ impl Flows {
 }
 
 /// The metrics of flows that an answer reads.
-pub const METRICS: [&str; 17] = [
+pub const METRICS: [&str; 18] = [
     "mos",
     "mouth_to_ear_mean_s",
     "concealed_ratio",
@@ -138,6 +138,7 @@ pub const METRICS: [&str; 17] = [
     "mouth_to_ear_max_s",
     "lost_packets",
     "loss_ratio",
+    "unheard_late_ratio",
     "burst_ratio",
     "handshake_wait_s",
     "delay_min_s",
@@ -247,6 +248,6 @@ pub fn answer(input: &Input, runs: &dyn Runs) -> Answer {
     }
     let (sentences, about) = say::sentences(input, &questions, comparisons);
     let judged_by = ask::of_calls(&input.flows).measures.iter().map(|it| it.name).collect();
-    let notes = notes::notes(&input.flows);
+    let notes = notes::notes(&input.flows, runs);
     Answer { sentences, about, notes, judged_by, questions, comparisons }
 }

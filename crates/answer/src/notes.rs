@@ -1,18 +1,22 @@
 //! What must be known about the scores and the sound of calls.
 
 use indexmap::{IndexMap, IndexSet};
+use serde_json::json;
 
-use crate::Flows;
-use crate::text::{listed, some};
+use crate::text::{listed, show, some, with_unit};
+use crate::{Flows, Runs, metric};
 
 /// Names in one sentence.
 const MAX_NAMES: usize = 5;
 /// In a note: the values of a codec, and their source.
 const DECLARED: &str = " as declared, not from ITU-T: ";
 
+/// The share of speech that is too late, above which a note says why.
+const MOSTLY: f64 = 0.5;
+
 type Names<'a> = IndexSet<&'a str>;
 
-pub(crate) fn notes(flows: &Flows) -> Vec<String> {
+pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let mut unscored: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
     let (mut outside, mut limits) = (Names::new(), Vec::new());
@@ -63,5 +67,92 @@ pub(crate) fn notes(flows: &Flows) -> Vec<String> {
         let of = if limits.len() > 1 { "in one of them, " } else { "" };
         format!("The score of {} is outside the range of the E-model: {of}{limit}.", named(outside))
     });
-    outside.into_iter().chain(unscored).chain(declared).chain(heard).collect()
+    let late = late(flows, runs);
+    late.into_iter().chain(outside).chain(unscored).chain(declared).chain(heard).collect()
+}
+
+/// Why most of the speech of calls was too late: the playout buffer.
+fn late(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
+    let share = metric("unheard_late_ratio").expect("a metric");
+    let mut found: IndexMap<String, (Names<'_>, f64)> = IndexMap::new();
+    for row in 0..flows.name.len() {
+        let Some(late) = flows.value(row, share.name).filter(|late| *late > MOSTLY) else {
+            continue;
+        };
+        let name = &flows.name[row];
+        let flow = runs.flow(flows.run[row], name.strip_suffix(".reverse").unwrap_or(name));
+        let playout = flow.as_ref().and_then(|flow| flow.get("playout"));
+        let is = |key: &str, text| playout.is_some_and(|it| it.get(key) == Some(&json!(text)));
+        let fixed = if is("kind", "fixed") { "fixed " } else { "" };
+        let than = if is("anchor", "capture") { "delay" } else { "variation of the delay" };
+        let remedy = if fixed.is_empty() { "" } else { "; the default buffer adapts" };
+        let why = format!("the {fixed}playout buffer is shorter than the {than}{remedy}");
+        let (names, most) = found.entry(why).or_default();
+        names.insert(flows.unit(row));
+        *most = most.max(late);
+    }
+    let said = found.into_iter().map(|(why, (names, most))| {
+        let up_to = if names.len() > 1 { "up to " } else { "" };
+        let most = format!("{up_to}{}", with_unit(share, &show(share, most)));
+        let names = listed(some(names.into_iter().map(str::to_owned).collect(), MAX_NAMES));
+        format!("Most of the speech of {names} was too late ({most}): {why}.")
+    });
+    said.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::Frames;
+
+    /// All flows have these settings of playout.
+    struct Played(Value);
+
+    impl Runs for Played {
+        fn flow(&self, _: usize, flow: &str) -> Option<Value> {
+            assert!(!flow.ends_with(".reverse"));
+            Some(json!({ "playout": self.0 }))
+        }
+        fn network(&self, _: usize) -> Option<Value> {
+            None
+        }
+        fn frames(&self, _: usize, _: &str) -> Option<Frames> {
+            None
+        }
+    }
+
+    fn said(late: &[f64], playout: Value) -> Vec<String> {
+        let names = ["call", "call.reverse", "other"].iter().map(ToString::to_string);
+        let flows = Flows {
+            run: vec![0; late.len()],
+            name: names.take(late.len()).collect(),
+            transport: vec![Some("udp".into()); late.len()],
+            numbers: IndexMap::from([(
+                "unheard_late_ratio".to_owned(),
+                late.iter().copied().map(Some).collect(),
+            )]),
+            ..Flows::default()
+        };
+        notes(&flows, &Played(playout))
+    }
+
+    #[test]
+    fn why_most_of_a_call_was_too_late() {
+        let fixed = json!({ "kind": "fixed", "anchor": "first_arrival", "buffer": 0.1 });
+        assert_eq!(
+            said(&[0.75, 0.9751, 0.5], fixed),
+            [
+                "Most of the speech of call and call.reverse was too late (up to 97.51\u{a0}%): the fixed playout \
+              buffer is shorter than the variation of the delay; the default buffer adapts."
+            ]
+        );
+        let capture = json!({ "kind": "fixed", "anchor": "capture", "buffer": 0.1 });
+        let [note] = &said(&[0.6], capture)[..] else { panic!("one note") };
+        assert!(note.ends_with("shorter than the delay; the default buffer adapts."), "{note}");
+        let [note] = &said(&[0.6], json!({ "kind": "adaptive" }))[..] else { panic!("one note") };
+        assert!(note.ends_with("the playout buffer is shorter than the variation of the delay."));
+        assert_eq!(said(&[0.5, 0.1], json!({})), [""; 0]);
+    }
 }

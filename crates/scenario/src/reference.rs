@@ -1,7 +1,8 @@
-//! The reference page of scenario keys, generated from the schema.
+//! The reference of scenario keys, generated from the schema.
 //!
 //! One section per table, one row per property: type and unit, default, permitted values, meaning and
-//! source. Nested tables have their own sections and are linked.
+//! source. Nested tables have their own sections and are linked. Each table of a scenario has a page, and so
+//! has a table in it of which there are several kinds.
 
 use std::fmt::Write as _;
 
@@ -16,23 +17,75 @@ use crate::schema::{TAG, cached, named, numbers, properties, resolved, schema, v
 /// # Panics
 /// Never: a schema is always JSON text.
 #[must_use]
-pub fn generated() -> [(&'static str, String); 3] {
+pub fn generated() -> Vec<(String, String)> {
     let schema = serde_json::to_string_pretty(&schema()).expect("a schema is JSON");
-    [
-        ("schema/scenario.schema.json", schema + "\n"),
-        ("docs/reference/scenario.md", page()),
-        ("docs/reference/profiles.md", profiles::page()),
-    ]
+    let mut files = vec![
+        ("schema/scenario.schema.json".to_owned(), schema + "\n"),
+        ("docs/reference/profiles.md".to_owned(), profiles::page()),
+    ];
+    let pages = pages().into_iter();
+    files.extend(pages.map(|(name, text)| (format!("docs/reference/{name}"), text)));
+    files
 }
 
-/// The page as Markdown.
-#[must_use]
-pub fn page() -> String {
+/// The first page of the reference.
+const FIRST: &str = "scenario.md";
+
+/// The pages as Markdown, by their paths; the first one links to the others.
+fn pages() -> Vec<(String, String)> {
     let mut page = Page { text: String::from(OPENING), told: Vec::new() };
     page.table("", cached());
-    page.text.truncate(page.text.trim_end().len());
-    page.text.push('\n');
-    page.text
+    let mut pages = vec![(FIRST.to_owned(), String::new())];
+    // The page of each table, by its anchor.
+    let mut places = Vec::new();
+    for section in sections(&page.text) {
+        let heading = section.lines().next().filter(|line| line.starts_with("##"));
+        let Some(path) = heading.and_then(|line| line.split('`').nth(1)) else {
+            pages[0].1.push_str(section);
+            continue;
+        };
+        let name = page_of(path, &page.told);
+        let at = pages.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            pages.push((name, String::new()));
+            pages.len() - 1
+        });
+        places.push((anchor(path), at));
+        // Headings of a page begin with its title.
+        let below = section.trim_start_matches('#');
+        let depth = if pages[at].1.is_empty() { 1 } else { section.len() - below.len() - 1 };
+        let _ = write!(pages[at].1, "{}{below}", "#".repeat(depth.max(1)));
+    }
+    let names: Vec<_> = pages.iter().map(|(name, _)| name.clone()).collect();
+    for (at, (_, text)) in pages.iter_mut().enumerate() {
+        for (anchor, place) in places.iter().filter(|(_, place)| *place != at) {
+            let name = &names[*place];
+            let to = if at == 0 { name } else { name.trim_start_matches("scenario/") };
+            *text = text.replace(&format!("](#{anchor})"), &format!("]({to}#{anchor})"));
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    pages
+}
+
+/// The text before the first heading of a table, and from each such heading to the next.
+fn sections(text: &str) -> Vec<&str> {
+    let mut starts: Vec<_> = text.match_indices("\n##").map(|(at, _)| at + 1).collect();
+    starts.insert(0, 0);
+    starts.push(text.len());
+    starts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect()
+}
+
+/// The page of a table: its own if it has several kinds, else that of the table of a scenario that it is in.
+fn page_of(path: &str, told: &[(String, Json)]) -> String {
+    let words: Vec<_> = path.split('.').filter(|word| *word != "NAME").collect();
+    let words: Vec<_> = words.iter().take(2).map(|word| word.trim_end_matches("[]")).collect();
+    let own = told.iter().any(|(told, _)| {
+        let told: Vec<_> = told.split('.').filter(|word| *word != "NAME").collect();
+        told == words
+    });
+    let many = if own { words.len() } else { 1 };
+    format!("scenario/{}.md", words[..many].join("-"))
 }
 
 const OPENING: &str = "\

@@ -137,7 +137,7 @@ fn the_study_makes_every_combination_with_the_same_seeds() {
 #[test]
 fn generated_files_are_up_to_date() {
     for (name, text) in talkspurt_scenario::reference::generated() {
-        let there = std::fs::read_to_string(root().join(name)).unwrap_or_default();
+        let there = std::fs::read_to_string(root().join(&name)).unwrap_or_default();
         assert!(
             there == text,
             "{name} is stale; run: cargo run -p talkspurt-scenario --bin schema"

@@ -29,6 +29,8 @@ Name = Literal[
     "controllers",
     "many-flows",
     "failover",
+    "lab-tcp-voice",
+    "lab-ssthresh",
 ]
 """The templates, from the first to those for special questions."""
 
