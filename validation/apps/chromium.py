@@ -57,29 +57,34 @@ def _call(
     name: str, network: dict[str, Any], folder: Path, *, video: bool
 ) -> tuple[talkspurt.Result, dict[str, Any], dict[str, Any]]:
     """A call; returns what the network and both ends recorded."""
-    speech = hearing.speech(folder, RATE_HZ)
-    calls = folder / "call"
-
-    def program(network: talkspurt.Emulation) -> None:
-        shutil.rmtree(calls, ignore_errors=True)
-        calls.mkdir()
-        words = [sys.executable, str(HERE / "browser.py")]
-        more = [str(calls), str(CALL_S), str(speech), *(["video"] if video else [])]
-        ends = [
-            network.start(node, [*words, role, *more])
-            for node, role in (("b", "answerer"), ("a", "caller"))
-        ]
-        for end in ends:
-            if status := end.wait(CALL_S + 60):
-                raise RuntimeError(f"the browser at {end.node} ended with status {status}")
-
     text = scenario(network, traffic(name))
     text["record"] |= {"pcapng": [_captured(name)], "snaplen": "100B"}
-    _, result, late = emulated(text, program, folder / "network")
-    ends = {
+    program = partial(browsers, folder, CALL_S, ["video"] if video else [])
+    ends, result, late = emulated(text, program, folder / "network")
+    return result, late, ends
+
+
+def browsers(
+    folder: Path, seconds: float, more: list[str], network: talkspurt.Emulation
+) -> dict[str, Any]:
+    """Starts a browser at either node, and returns the statistics of both ends.
+
+    ``more`` are additional arguments of ``browser.py``, whose files are in ``folder / "call"``.
+    """
+    calls = folder / "call"
+    shutil.rmtree(calls, ignore_errors=True)
+    calls.mkdir()
+    words = [str(calls), str(seconds), str(hearing.speech(folder, RATE_HZ)), *more]
+    ends = [
+        network.start(node, [sys.executable, str(HERE / "browser.py"), role, *words])
+        for node, role in (("b", "answerer"), ("a", "caller"))
+    ]
+    for end in ends:
+        if status := end.wait(seconds + 60):
+            raise RuntimeError(f"the browser at {end.node} ended with status {status}")
+    return {
         role: json.loads((calls / f"{role}.json").read_text()) for role in ("caller", "answerer")
     }
-    return result, late, ends
 
 
 def _captured(name: str) -> str:

@@ -12,8 +12,8 @@ An interval in which neither emitted anything is not compared; one in which only
 a difference beyond every tolerance. For each trace, over the intervals of all its calls:
 
 * 95 % of the differences of delay are at most ``DELAY_S``;
-* the shares of concealed samples, Δ ``concealedSamples`` / Δ ``totalSamplesReceived`` from the first
-  to the last sample of each call, differ in the mean of the calls by at most ``CONCEALED``.
+* the shares of concealed samples, Δ ``concealedSamples`` / Δ ``totalSamplesReceived`` from the
+  first to the last sample of each call, differ in the mean of the calls by at most ``CONCEALED``.
 
 A machine that is too busy takes sound late. A call is repeated, before anything else of it is
 looked at, if from the first packet on the output waited once for more than ``LONGEST_GAP_S``, if
@@ -146,7 +146,7 @@ def two_paths(draw: Draw) -> Milliseconds:
 
 
 def blackouts(draw: Draw) -> Milliseconds:
-    """For 0.2 to 0.8 s every 8 to 12 s, all packets are lost (not a number), over 10 ms of jitter."""
+    """For 0.2 to 0.8 s every 8 to 12 s all packets are lost (not a number); 10 ms of jitter."""
     delays = 30 + each(draw.uniform(0, 10, len(TIMES_S)))
     for at in every(draw, draw.uniform(9, 13), 8, 12):
         delays[(at <= TIMES_S) & (at + draw.uniform(0.2, 0.8) > TIMES_S)] = np.nan
