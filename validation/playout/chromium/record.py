@@ -10,18 +10,20 @@ is repeated. Needs Chromium, FFmpeg, tshark and root. A file in ``calls`` has
 * ``chromium``: version;
 * ``arrivals``: of the packets of the judged stream, in order of arrival, ``sequence``,
   ``timestamp`` (RTP, 48 kHz), ``ms`` and ``size`` (payload, in bytes), and ``fec``, the places of
-  those that carry in-band FEC. All but the last are differences to the packet before (the first to
-  0); ``calls.py`` undoes this;
-* ``playouts``: when Chromium took 10 ms each of sound, in ms; differences as well;
+  those that carry in-band FEC. Packets of padding alone are left out: Chromium probes for bandwidth
+  with them, and its jitter buffer does not see them;
+* ``playouts``: when Chromium took 10 ms each of sound, in ms;
 * ``samples``: once a second, ``ms`` and the counters of ``getStats`` (W3C webrtc-stats; delays in
   seconds times samples);
-* ``starved``: how busy the machine was, and ``late``: by how much the emulation was.
+* ``late_p99_s``: by how much the emulation was late, ``tries``: how many calls it took.
 
-All times are milliseconds since the first packet arrived. Chromium's event log counts milliseconds
-of its monotonic clock, and names the UTC time of its beginning; ``timestamp`` in ``getStats`` is a
-UTC time. ``clock_ms`` has the least and greatest difference, over the samples, between
-``lastPacketReceivedTimestamp`` and the logged arrival of the same packet (the log cuts fractions of
-a millisecond): between 0 and 1 ms if both clocks agree.
+Sequences, timestamps and times are saved as differences to the value before, the first to 0;
+``calls.py`` undoes this. All times are milliseconds since the first packet arrived.
+
+Chromium's event log counts milliseconds of its monotonic clock, and names the UTC time of its
+beginning; ``timestamp`` in ``getStats`` is a UTC time. ``clock_ms`` has the least and greatest
+difference, over the samples, between ``lastPacketReceivedTimestamp`` and the logged arrival of the
+same packet: from 0 to 1 ms if both clocks agree, because the log cuts fractions of a millisecond.
 """
 
 from __future__ import annotations
@@ -103,17 +105,18 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
     if min(gaps) < CLOCK_MS[0] or max(gaps) > CLOCK_MS[1]:
         raise RuntimeError(f"the clocks of log and samples differ by {min(gaps)} to {max(gaps)} ms")
     repaired = with_fec(folder / "network" / "line.pcapng", ssrc)
+    packets = [one for one in packets if one.size]
     columns = {
         "sequence": [one.sequence for one in packets],
         "timestamp": [one.timestamp for one in packets],
         "ms": [one.arrival_ms - first for one in packets],
         "size": [one.size for one in packets],
+        "fec": [at for at, one in enumerate(packets) if one.sequence in repaired],
     }
     return {
         "chromium": subprocess.check_output(chromium.VERSION, text=True).split(" built")[0].strip(),
         "clock_ms": [round(min(gaps), 3), round(max(gaps), 3)],
-        "arrivals": columns
-        | {"fec": [at for at, one in enumerate(packets) if one.sequence in repaired]},
+        "arrivals": columns,
         "playouts": [
             one.time_ms - first for one in log.playouts if one.ssrc == ssrc and one.time_ms <= end
         ],
@@ -127,7 +130,12 @@ def with_fec(capture: Path, ssrc: int) -> set[int]:
     words = ["tshark", "-r", str(capture), "-T", "fields", "-e", "udp.payload"]
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     packets = [bytes.fromhex(line) for line in told.splitlines()]
-    stream = [one for one in packets if one[8:12] == ssrc.to_bytes(4, "big")]
+    # In a receiver report, the same place has the SSRC that it is about.
+    stream = [
+        one
+        for one in packets
+        if one[8:12] == ssrc.to_bytes(4, "big") and one[1] & 0x7F == chromium.OPUS
+    ]
     return {int.from_bytes(one[2:4], "big") for one in stream if is_with_fec(payload(one))}
 
 

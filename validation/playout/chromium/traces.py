@@ -41,6 +41,8 @@ GAP_S, LONGEST_GAP_S, GAPS, SHORT = 0.030, 0.060, 0.005, 0.005
 
 Milliseconds = npt.NDArray[np.float64]
 Draw = np.random.Generator
+Trace = Callable[[Draw], Any]
+"""Delays at ``TIMES_S``, or what a link has besides the common."""
 TIMES_S = np.arange(0, DURATION_S, GRID_S)
 
 
@@ -169,11 +171,11 @@ def bufferbloat(draw: Draw) -> dict[str, Any]:
     return {"rate": f"{draw.uniform(1.5, 3):.3f}Mbit/s", "delay": "8ms", "queue": queue}
 
 
-DEV = (steady, roaming, outage, lte, spikes, wifi, reordering)
-HELD_OUT = (step, bufferbloat, loss, sawtooth, levels, two_paths, blackouts)
+DEV: tuple[Trace, ...] = (steady, roaming, outage, lte, spikes, wifi, reordering)
+HELD_OUT: tuple[Trace, ...] = (step, bufferbloat, loss, sawtooth, levels, two_paths, blackouts)
 REORDERED = (reordering, two_paths)
 """Where packets may overtake others."""
-ALL: dict[str, Callable[[Draw], Any]] = {one.__name__: one for one in (*DEV, *HELD_OUT)}
+ALL: dict[str, Trace] = {one.__name__: one for one in (*DEV, *HELD_OUT)}
 UPLOAD = {
     "from": "a", "to": "b", "start": "15s", "stop": "40s",
     "transport": {"kind": "tcp", "controller": "cubic"}, "source": {"kind": "bulk"},
