@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Records what Chromium's jitter buffer does with the packets of calls over the listed traces.
 
-    sudo .venv/bin/python validation/playout/chromium/record.py [--jobs N] [TRACE[-SEED] ...]
+    sudo nice -n -5 .venv/bin/python validation/playout/chromium/record.py [--jobs N] [NAME ...]
 
-Without names, the traces for development; those held out are only recorded by name. A call whose
-file exists is not repeated. Each call takes a minute; see ``traces.py`` for the rule by which one
-is repeated. Needs Chromium, FFmpeg, tshark and root. A file in ``calls`` has
+NAME is a trace, or one of its calls, such as "roaming-1". Without names, the traces for development
+are recorded; those held out only by name. A call whose file exists is not repeated. Each call takes
+a minute; ``traces.py`` has the rule by which one is repeated. Needs Chromium, FFmpeg, tshark and
+root. A file in ``calls`` has
 
 * ``chromium``: version;
 * ``arrivals``: of the packets of the judged stream, in order of arrival, ``sequence``,
