@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares our jitter buffer with Chromium's on the same arrivals, for validation/playout.md.
 
-    .venv/bin/python validation/playout/chromium/judge.py [--held-out] [--print]
+    .venv/bin/python validation/playout/chromium/judge.py [--held-out] [--print] [--call TRACE-SEED]
 
 ``replay`` is the only place that knows our buffer. Definitions and tolerances are in ``traces.py``.
-The held-out traces are compared once, when the buffer is finished. ``--print`` leaves the page.
+The held-out traces are compared once, when the buffer is finished. ``--print`` leaves the page;
+``--call`` prints one call second by second.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ PLAYOUT: dict[str, Any] = {"kind": "adaptive"}
 FRAME = 960
 """Samples in 20 ms."""
 
+HEARD = ("played", "recovered")
+"""Fates of frames that were in time."""
+
 Samples = dict[str, Sequence[float]]
 """Counters of ``getStats`` by name, at the times of a call's samples."""
 
@@ -61,18 +65,20 @@ def replay(call: Call) -> Samples:
         run = chromium.same_packets(
             rows, hearing.speech(folder, chromium.RATE_HZ), folder, playout=PLAYOUT
         )
-    frames = run.frames("ours").filter(pl.col("playout_s").is_not_null()).sort("playout_s")
-    first = frames.filter(pl.col("delivered_s").is_not_null()).sort("index").row(0, named=True)
+    frames = run.frames("ours").filter(pl.col("fate").is_in(HEARD)).sort("playout_s")
     arrived_ms = dict(zip(places.tolist(), arrivals["ms"], strict=True))
+    first = frames.filter(pl.col("fate") == "played").row(0, named=True)
     begin_s = first["delivered_s"] - arrived_ms[first["index"]] / 1e3
-    heard = (pl.col("fate") == "played").fill_null(value=False)
-    waited = pl.when(heard).then(pl.col("playout_s") - pl.col("delivered_s")).otherwise(0.0)
-    lost = chromium.RATE_HZ * pl.col("paused_s") + pl.when(heard).then(0).otherwise(FRAME)
+    # A frame that was recovered was in no packet of its own: it is neither emitted nor concealed.
+    emitted = pl.when(pl.col("fate") == "played").then(FRAME).otherwise(0)
+    missing = pl.col("index").diff() - 1
+    between_s = pl.col("playout_s").diff() - pl.col("paused_s") - chromium.FRAME_S
+    lost_s = pl.when(missing > 0).then(between_s.clip(0, chromium.FRAME_S * missing)).otherwise(0.0)
     sums = frames.select(
         pl.col("playout_s") - begin_s,
-        jitterBufferDelay=(FRAME * waited).cum_sum(),
-        jitterBufferEmittedCount=pl.when(heard).then(FRAME).otherwise(0).cum_sum(),
-        concealedSamples=lost.cum_sum(),
+        jitterBufferDelay=(emitted * (pl.col("playout_s") - pl.col("delivered_s"))).cum_sum(),
+        jitterBufferEmittedCount=emitted.cum_sum(),
+        concealedSamples=calls.RATE_HZ * (pl.col("paused_s") + lost_s.fill_null(0.0)).cum_sum(),
     )
     times_s = np.array(call["samples"]["ms"]) / 1e3
     at = np.searchsorted(sums["playout_s"].to_numpy(), times_s, side="right")
@@ -196,13 +202,30 @@ def _compared(which: tuple[str, int]) -> Compared:
     return compare(calls.load(*which))
 
 
+def second_by_second(call: Call) -> str:
+    """Delays, and samples concealed, in each interval; Chromium's first."""
+    both = call["samples"], replay(call)
+    delays = [
+        ["-" if delay is None else f"{1e3 * delay:.0f}" for delay in delays_s(one)] for one in both
+    ]
+    lost = [[f"{now - old:.0f}" for old, now in pairwise(one["concealedSamples"])] for one in both]
+    ends = [f"{ms / 1e3:.1f}" for ms in call["samples"]["ms"][1:]]
+    head = "until s | Chromium ms | ours | concealed | ours"
+    return table(head, zip(ends, *delays, *lost, strict=True), "rrrrr")
+
+
 def main() -> None:
     """Compare, and fill the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--print", action="store_true")
+    parser.add_argument("--call")
     parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
+    if asked.call:
+        name, _, seed = asked.call.rpartition("-")
+        print(second_by_second(calls.load(name, int(seed))))
+        return
     kind, split = ("held-out", traces.HELD_OUT) if asked.held_out else ("dev", traces.DEV)
     verdicts = judged(wanted(split), asked.jobs)
     text = table(HEAD, (one.row() for one in verdicts), "lrrrrrrl")
