@@ -4,7 +4,7 @@ import csv
 import random
 import shutil
 import sys
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -194,16 +194,32 @@ def test_the_flag_of_fec_is_where_rfc_6716_has_it():
     assert record.payload(bytes([0x90, *range(11), 0xBE, 0xDE, 0, 1, *range(4), 7, 8])) == b"\7\10"
 
 
-@pytest.mark.parametrize(("name", "seed"), RECORDED)
-def test_what_was_recorded_is_complete(name, seed):
-    call = calls.load(name, seed)
-    assert not calls.spoiled(call)
-    assert (call["trace"], call["seed"]) == (name, seed)
-    assert -1 < call["clock_ms"][0] <= call["clock_ms"][1] < 2
-    arrivals, samples = call["arrivals"], call["samples"]
-    assert calls.starved(call)["seconds"] > traces.CALL_S - 2
-    at = np.searchsorted(arrivals["ms"], samples["ms"], side="right")
-    # Besides, Chromium counts packets of padding.
-    extra = np.array(samples["packetsReceived"]) - at
-    assert min(extra) >= -2
-    assert max(extra) <= 40
+@pytest.mark.parametrize(
+    ("waits_ms", "words"),
+    [([10] * 100, ""), ([30] * 33, ""), ([10] * 90 + [70] + [10] * 3, "for 0.070 s"),
+     ([10] * 97 + [31], "in 3.1")],
+)  # fmt: skip
+def test_a_call_of_a_busy_machine_is_spoiled(waits_ms, words):
+    playouts = list(accumulate(waits_ms, initial=0))
+    samples = {"ms": [0, playouts[-1]], "totalSamplesReceived": [0, 48 * playouts[-1]]}
+    call = {"playouts": playouts, "samples": samples}
+    assert words in calls.spoiled(call)
+    assert bool(calls.spoiled(call)) is bool(words)
+    for count, is_short in ((47.8, False), (47.7, True), (48.3, True)):
+        samples["totalSamplesReceived"][1] = count * playouts[-1]
+        assert ("short" in calls.spoiled(call)) is is_short
+
+
+def test_what_was_recorded_is_complete():
+    for name, seed in RECORDED:
+        call, words = calls.load(name, seed), f"{name}-{seed}"
+        assert not calls.spoiled(call), words
+        assert (call["trace"], call["seed"]) == (name, seed)
+        assert -1 < call["clock_ms"][0] <= call["clock_ms"][1] < 2, words
+        arrivals, samples = call["arrivals"], call["samples"]
+        assert calls.starved(call)["seconds"] > traces.CALL_S - 2, words
+        at = np.searchsorted(arrivals["ms"], samples["ms"], side="right")
+        # Besides, Chromium counts packets of padding.
+        extra = np.array(samples["packetsReceived"]) - at
+        assert min(extra) >= -2, words
+        assert max(extra) <= 40, words
