@@ -40,9 +40,6 @@ PLAYOUT: dict[str, Any] = {"kind": "adaptive"}
 FRAME = 960
 """Samples in 20 ms."""
 
-HEARD = ("played", "recovered")
-"""Fates of frames that were in time."""
-
 Samples = dict[str, Sequence[float]]
 """Counters of ``getStats`` by name, at the times of a call's samples."""
 
@@ -63,22 +60,23 @@ def replay(call: Call) -> Samples:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         run = chromium.same_packets(
-            rows, hearing.speech(folder, chromium.RATE_HZ), folder, playout=PLAYOUT
+            rows, hearing.speech(folder, chromium.RATE_HZ), folder, {"fec": False}, PLAYOUT
         )
-    frames = run.frames("ours").filter(pl.col("fate").is_in(HEARD)).sort("playout_s")
+    frames = run.frames("ours").filter(pl.col("fate") == "played").sort("playout_s")
     arrived_ms = dict(zip(places.tolist(), arrivals["ms"], strict=True))
-    first = frames.filter(pl.col("fate") == "played").row(0, named=True)
+    first = frames.row(0, named=True)
     begin_s = first["delivered_s"] - arrived_ms[first["index"]] / 1e3
-    # A frame that was recovered was in no packet of its own: it is neither emitted nor concealed.
-    emitted = pl.when(pl.col("fate") == "played").then(FRAME).otherwise(0)
-    missing = pl.col("index").diff() - 1
+    # Our packets have no FEC; the frame before one of Chromium's that had is recovered.
+    is_repaired = pl.col("index").is_in(places[arrivals["fec"]].tolist())
+    missing_s = chromium.FRAME_S * (pl.col("index").diff() - 1)
     between_s = pl.col("playout_s").diff() - pl.col("paused_s") - chromium.FRAME_S
-    lost_s = pl.when(missing > 0).then(between_s.clip(0, chromium.FRAME_S * missing)).otherwise(0.0)
+    repaired_s = pl.when(is_repaired).then(chromium.FRAME_S).otherwise(0.0)
+    lost_s = (pl.min_horizontal(between_s, missing_s) - repaired_s).clip(0).fill_null(0.0)
     sums = frames.select(
         pl.col("playout_s") - begin_s,
-        jitterBufferDelay=(emitted * (pl.col("playout_s") - pl.col("delivered_s"))).cum_sum(),
-        jitterBufferEmittedCount=emitted.cum_sum(),
-        concealedSamples=calls.RATE_HZ * (pl.col("paused_s") + lost_s.fill_null(0.0)).cum_sum(),
+        jitterBufferDelay=(FRAME * (pl.col("playout_s") - pl.col("delivered_s"))).cum_sum(),
+        jitterBufferEmittedCount=FRAME * pl.int_range(1, pl.len() + 1),
+        concealedSamples=calls.RATE_HZ * (pl.col("paused_s") + lost_s).cum_sum(),
     )
     times_s = np.array(call["samples"]["ms"]) / 1e3
     at = np.searchsorted(sums["playout_s"].to_numpy(), times_s, side="right")
