@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares our jitter buffer with Chromium's on the same arrivals, for validation/playout.md.
 
-    .venv/bin/python validation/playout/chromium/judge.py [--held-out] [--print] [--call TRACE-SEED]
+    .venv/bin/python validation/playout/chromium/judge.py [--profile NAME] [--held-out] [--print]
 
-``replay`` is the only place that knows our buffer. Definitions and tolerances are in ``traces.py``.
-The held-out traces are compared once, when the buffer is finished. ``--print`` leaves the page;
-``--call`` prints one call second by second.
+``replay`` is the only place that knows our buffer, whose profile is NAME. Definitions and tolerances
+are in ``traces.py``. The held-out traces are compared once, when the buffer is finished. ``--print``
+leaves the page; ``--call roaming-1`` only prints one call second by second.
 """
 
 from __future__ import annotations
@@ -215,11 +215,14 @@ def second_by_second(call: Call) -> str:
 def main() -> None:
     """Compare, and fill the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--profile")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--print", action="store_true")
     parser.add_argument("--call")
     parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
+    if asked.profile:
+        PLAYOUT["profile"] = asked.profile
     if asked.call:
         name, _, seed = asked.call.rpartition("-")
         print(second_by_second(calls.load(name, int(seed))))
