@@ -3,9 +3,9 @@
 
     .venv/bin/python validation/playout/chromium/judge.py [--profile NAME] [--held-out] [--print]
 
-``replay`` is the only place that knows our buffer, whose profile is NAME. Definitions and tolerances
-are in ``traces.py``. The held-out traces are compared once, when the buffer is finished. ``--print``
-leaves the page; ``--call roaming-1`` only prints one call second by second.
+``replay`` is the only place that knows our buffer, whose profile is NAME. Definitions and
+tolerances are in ``traces.py``. The held-out traces are compared once, when the buffer is finished.
+``--print`` leaves the page; ``--call roaming-1`` only prints one call second by second.
 """
 
 from __future__ import annotations
@@ -72,18 +72,23 @@ def replay(call: Call) -> Samples:
     between_s = pl.col("playout_s").diff() - pl.col("paused_s") - chromium.FRAME_S
     repaired_s = pl.when(is_repaired).then(chromium.FRAME_S).otherwise(0.0)
     lost_s = (pl.min_horizontal(between_s, missing_s) - repaired_s).clip(0).fill_null(0.0)
-    sums = frames.select(
-        pl.col("playout_s") - begin_s,
-        jitterBufferDelay=(FRAME * (pl.col("playout_s") - pl.col("delivered_s"))).cum_sum(),
-        jitterBufferEmittedCount=FRAME * pl.int_range(1, pl.len() + 1),
-        concealedSamples=calls.RATE_HZ * (pl.col("paused_s") + lost_s).cum_sum(),
-    )
+    heard = frames.select(
+        at_s=pl.col("playout_s") - begin_s,
+        waited_s=pl.col("playout_s") - pl.col("delivered_s"),
+        concealed_s=pl.col("paused_s") + lost_s,
+    ).to_dict(as_series=False)
+    at_s, waited_s, concealed_s = (np.array(column) for column in heard.values())
     times_s = np.array(call["samples"]["ms"]) / 1e3
-    at = np.searchsorted(sums["playout_s"].to_numpy(), times_s, side="right")
-    found: Samples = {
-        name: np.append(0.0, sums[name].to_numpy())[at].tolist() for name in sums.columns[1:]
+    emitted = np.searchsorted(at_s, times_s, side="right")
+    # What is concealed precedes the frame.
+    edges_s = np.column_stack([at_s - concealed_s, at_s]).ravel()
+    sums_s = np.column_stack([np.cumsum(concealed_s) - concealed_s, np.cumsum(concealed_s)]).ravel()
+    return {
+        "jitterBufferDelay": (FRAME * np.append(0.0, np.cumsum(waited_s))[emitted]).tolist(),
+        "jitterBufferEmittedCount": (FRAME * emitted).tolist(),
+        "concealedSamples": (calls.RATE_HZ * np.interp(times_s, edges_s, sums_s)).tolist(),
+        "totalSamplesReceived": (calls.RATE_HZ * times_s).tolist(),
     }
-    return found | {"totalSamplesReceived": (calls.RATE_HZ * times_s).tolist()}
 
 
 def delays_s(samples: Samples) -> list[float | None]:
