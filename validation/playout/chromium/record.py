@@ -24,7 +24,8 @@ Sequences, timestamps and times are saved as differences to the value before, th
 Chromium's event log counts milliseconds of its monotonic clock, and names the UTC time of its
 beginning; ``timestamp`` in ``getStats`` is a UTC time. ``clock_ms`` has the least and greatest
 difference, over the samples, between ``lastPacketReceivedTimestamp`` and the logged arrival of the
-same packet: from 0 to 1 ms if both clocks agree, because the log cuts fractions of a millisecond.
+same packet, the newest until then: from 0 to 1 ms if both clocks agree, because the log cuts
+fractions of a millisecond.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import sys
 import tempfile
 import traceback
 from concurrent.futures import ProcessPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +101,9 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
     end = first + 1e3 * traces.CALL_S
     rows = [one for one in rows if one["packetsReceived"] and one["timestamp"] - utc_ms <= end]
     packets = [one for one in packets if one.arrival_ms <= end]
+    newest = list(accumulate(packets, later))
     gaps = [
-        row["lastPacketReceivedTimestamp"] - utc_ms - packets[row["packetsReceived"] - 1].arrival_ms
+        row["lastPacketReceivedTimestamp"] - utc_ms - newest[row["packetsReceived"] - 1].arrival_ms
         for row in rows
     ]
     if min(gaps) < CLOCK_MS[0] or max(gaps) > CLOCK_MS[1]:
@@ -124,6 +127,11 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
         "samples": {"ms": [round(row["timestamp"] - utc_ms - first, 3) for row in rows]}
         | {name: [row[name] for row in rows] for name in COUNTERS},
     }
+
+
+def later(one: eventlog.Packet, other: eventlog.Packet) -> eventlog.Packet:
+    """The one that was sent later. Chromium has no arrival of what comes after it."""
+    return other if (other.sequence - one.sequence) % 0x10000 < 0x8000 else one
 
 
 def with_fec(capture: Path, ssrc: int) -> set[int]:
