@@ -237,8 +237,13 @@ def main() -> None:
     text = table(HEAD, (one.row() for one in verdicts), "lrrrrrrl")
     print(text)
     if not asked.print:
+        each = [calls.load(*one) for one in wanted((*traces.DEV, *traces.HELD_OUT))]
         parts = {
-            "chromium": calls.load(*wanted(split)[0])["chromium"],
+            "chromium": ", ".join(sorted({one["chromium"] for one in each})),
+            "chromium-longest": f"{max(1e3 * calls.starved(one)['longest_s'] for one in each):.0f}",
+            "chromium-ours": f"`adaptive`, profile `{asked.profile}`"
+            if asked.profile
+            else "`adaptive`",
             "chromium-delay": f"{1e3 * traces.DELAY_S:.0f}",
             "chromium-concealed": f"{100 * traces.CONCEALED:.1f}",
         }
