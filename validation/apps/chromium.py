@@ -91,7 +91,7 @@ def _captured(name: str) -> str:
     return "wire" if name == "wifi" else "line"
 
 
-def _stats(samples: list[dict[str, Any]], kind: str, media: str | None) -> list[dict[str, Any]]:
+def statistics(samples: list[dict[str, Any]], kind: str, media: str | None) -> list[dict[str, Any]]:
     """One kind of statistics in all samples."""
     return [
         {"now": sample["now"], **it}
@@ -108,7 +108,7 @@ def _at(rows: list[dict[str, Any]], time_ms: float) -> dict[str, Any]:
 
 def neteq(samples: list[dict[str, Any]]) -> dict[str, float]:
     """What NetEq says about itself (W3C webrtc-stats), over the whole call."""
-    last = _stats(samples, "inbound-rtp", "audio")[-1]
+    last = statistics(samples, "inbound-rtp", "audio")[-1]
     emitted, received = last["jitterBufferEmittedCount"], last["totalSamplesReceived"]
     return {
         "delay_s": last["jitterBufferDelay"] / emitted,
@@ -123,7 +123,7 @@ def neteq(samples: list[dict[str, Any]]) -> dict[str, float]:
 
 def neteq_over_time(samples: list[dict[str, Any]], begin_ms: float) -> list[list[float]]:
     """Each second since the first packet, the mean delay of its samples and the share concealed."""
-    rows = _stats(samples, "inbound-rtp", "audio")
+    rows = statistics(samples, "inbound-rtp", "audio")
     found = []
     for second in range(1, CALL_S):
         pair = [_at(rows, begin_ms + 1000 * at) for at in (second - 1, second)]
@@ -245,8 +245,8 @@ def over_time(result: talkspurt.Result, start_s: float) -> list[list[float]]:
 
 def estimate(samples: list[dict[str, Any]], begin_ms: float) -> list[list[float]]:
     """Each second since the first packet, the estimate of the bandwidth and what the video sent."""
-    pairs = _stats(samples, "candidate-pair", None)
-    sent = _stats(samples, "outbound-rtp", "video")
+    pairs = statistics(samples, "candidate-pair", None)
+    sent = statistics(samples, "outbound-rtp", "video")
     found = []
     for second in range(1, CALL_S):
         inside = [
@@ -310,7 +310,7 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _first_sample_ms(samples: list[dict[str, Any]]) -> float:
     """When the first sound came."""
-    rows = _stats(samples, "inbound-rtp", "audio")
+    rows = statistics(samples, "inbound-rtp", "audio")
     return next(row["now"] for row in rows if row["packetsReceived"])
 
 
@@ -319,7 +319,7 @@ def _video(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     rows = packets(result, folder, name)
     start = float(rows["left_s"].min())
     begin_ms = _first_sample_ms(ends["answerer"])
-    received = _stats(ends["answerer"], "inbound-rtp", "video")[-1]
+    received = statistics(ends["answerer"], "inbound-rtp", "video")[-1]
     return {
         "network": name, "late": late, "start_s": start,
         "estimate": estimate(ends["caller"], begin_ms),

@@ -93,7 +93,7 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
     """What the answering browser recorded."""
     (file,) = (folder / "call" / "answerer.events").iterdir()
     log = eventlog.read(file.read_bytes())
-    rows = chromium._stats(told, "inbound-rtp", "audio")
+    rows = chromium.statistics(told, "inbound-rtp", "audio")
     utc_ms = log.begin_utc_ms - log.begin_ms
     ssrc = rows[-1]["ssrc"]
     packets = [one for one in log.packets if one.ssrc == ssrc]
