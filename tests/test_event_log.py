@@ -160,14 +160,15 @@ def test_our_buffer_gets_the_recorded_arrivals(name, monkeypatch):
     played_ms = (stamps - stamps[0]) / 48 + 400
     samples = judge.replay(call)
     delays_ms = [1e3 * delay for delay in judge.delays_s(samples)]
-    edges = pairwise(call["samples"]["ms"])
+    sampled_ms = calls.sampled_ms(call)
+    edges = pairwise(sampled_ms)
     for (begin, end), delay_ms in zip(edges, delays_ms, strict=True):
         inside = (begin < played_ms) & (played_ms <= end)
         assert np.mean((played_ms - arrived_ms)[inside]) == pytest.approx(delay_ms, abs=1e-3)
     # What no packet brought is concealed, unless the next one repairs it.
     there = np.rint((played_ms - 400) / 20).astype(int)
     repaired = there[call["arrivals"]["fec"]] - 1
-    played = np.arange((call["samples"]["ms"][-1] - 400) / 20)
+    played = np.arange((sampled_ms[-1] - 400) / 20)
     missing = set(played) - set(there) - set(repaired)
     assert samples["concealedSamples"][-1] / judge.FRAME == pytest.approx(len(missing), abs=1)
 
@@ -198,6 +199,13 @@ def test_the_flag_of_fec_is_where_rfc_6716_has_it():
     assert record.payload(bytes([0x90, *range(11), 0xBE, 0xDE, 0, 1, *range(4), 7, 8])) == b"\7\10"
 
 
+def test_counters_that_were_read_late_are_placed_by_what_was_played():
+    samples = {"ms": [13.0, 1_012.5, 2_012.0], "totalSamplesReceived": [0, 48_000, 98_880]}
+    call = {"playouts": list(range(-20, 3000, 10)), "samples": samples}
+    # 2 060 ms of sound were taken from 10 ms on: until 2 070 ms, and not yet at 2 080.
+    assert calls.sampled_ms(call).tolist() == [13.0, 1_012.5, 2_070.0]
+
+
 @pytest.mark.parametrize(
     ("waits_ms", "words"),
     [([10] * 100, ""), ([30] * 33, ""), ([10] * 90 + [70] + [10] * 3, "for 0.070 s"),
@@ -219,7 +227,7 @@ def test_what_was_recorded_is_complete():
         call, words = calls.load(name, seed), f"{name}-{seed}"
         assert not calls.spoiled(call), words
         assert (call["trace"], call["seed"]) == (name, seed)
-        assert -1 < call["clock_ms"][0] <= call["clock_ms"][1] < 2, words
+        assert -1 < call["clock_ms"][0] <= call["clock_ms"][1] < 10, words
         arrivals, samples = call["arrivals"], call["samples"]
         assert calls.starved(call)["seconds"] > traces.CALL_S - 2, words
         at = np.searchsorted(arrivals["ms"], samples["ms"], side="right")

@@ -8,6 +8,9 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 import traces
 
 HERE = Path(__file__).resolve().parent
@@ -17,6 +20,7 @@ DIFFERENCES = ("sequence", "timestamp", "ms")
 """Columns of arrivals that are saved as differences, which compress well."""
 
 Call = dict[str, Any]
+Milliseconds = npt.NDArray[np.float64]
 
 
 def file(trace: str, seed: int) -> Path:
@@ -45,6 +49,20 @@ def _each(call: Call, change: Any) -> Call:
         "arrivals": arrivals | {name: change(arrivals[name]) for name in DIFFERENCES},
         "playouts": change(call["playouts"]),
     }
+
+
+def sampled_ms(call: Call) -> Milliseconds:
+    """When the counters of the samples were read.
+
+    A busy browser reads them up to some 100 ms after the time that it gives them. How many samples
+    of sound had been taken tells between which times of ``playouts`` it was.
+    """
+    given = np.array(call["samples"]["ms"])
+    ticks = np.array(call["samples"]["totalSamplesReceived"]) * 1000 // (RATE_HZ * TICK_MS)
+    taken = np.array(call["playouts"])
+    # Sound taken before the first packet is not counted.
+    ticks += round(np.median(np.searchsorted(taken, given, side="right") - ticks))
+    return np.clip(given, taken[ticks - 1], np.append(taken, np.inf)[ticks])
 
 
 def starved(call: Call) -> dict[str, float]:

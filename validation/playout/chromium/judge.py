@@ -78,7 +78,7 @@ def replay(call: Call) -> Samples:
         concealed_s=pl.col("paused_s") + lost_s,
     ).to_dict(as_series=False)
     at_s, waited_s, concealed_s = (np.array(column) for column in heard.values())
-    times_s = np.array(call["samples"]["ms"]) / 1e3
+    times_s = calls.sampled_ms(call) / 1e3
     emitted = np.searchsorted(at_s, times_s, side="right")
     # What is concealed precedes the frame.
     edges_s = np.column_stack([at_s - concealed_s, at_s]).ravel()
