@@ -24,7 +24,7 @@ Sequences, timestamps and times are saved as differences to the value before, th
 Chromium's event log counts milliseconds of its monotonic clock, and names the UTC time of its
 beginning; ``timestamp`` in ``getStats`` is a UTC time. ``clock_ms`` has the least and greatest
 difference, over the samples, between ``lastPacketReceivedTimestamp`` and the logged arrival of the
-same packet, the newest until then: if both clocks agree, mostly from 0 to 1 ms, because the log cuts
+same packet, the newest until then. It is from 0 to 1 ms if both clocks agree, because the log cuts
 fractions of a millisecond; a busy browser counts a packet some milliseconds after it logs it.
 """
 
