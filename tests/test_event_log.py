@@ -156,8 +156,8 @@ def test_our_buffer_gets_the_recorded_arrivals(name, monkeypatch):
     monkeypatch.setattr(judge, "PLAYOUT", {"kind": "fixed", "buffer": "400ms"})
     call = calls.load(name, 1)
     arrived_ms = np.array(call["arrivals"]["ms"])
-    stamps = np.array(call["arrivals"]["timestamp"])
-    played_ms = (stamps - stamps[0]) / 48 + 400
+    there = calls.places(call)
+    played_ms = 20 * (there - there[0]) + 400
     samples = judge.replay(call)
     delays_ms = [1e3 * delay for delay in judge.delays_s(samples)]
     sampled_ms = calls.sampled_ms(call)
@@ -166,11 +166,10 @@ def test_our_buffer_gets_the_recorded_arrivals(name, monkeypatch):
         inside = (begin < played_ms) & (played_ms <= end)
         assert np.mean((played_ms - arrived_ms)[inside]) == pytest.approx(delay_ms, abs=1e-3)
     # What no packet brought is concealed, unless the next one repairs it.
-    there = np.rint((played_ms - 400) / 20).astype(int)
     repaired = there[call["arrivals"]["fec"]] - 1
     played = np.arange((sampled_ms[-1] - 400) / 20)
     missing = set(played) - set(there) - set(repaired)
-    assert samples["concealedSamples"][-1] / judge.FRAME == pytest.approx(len(missing), abs=1)
+    assert samples["concealedSamples"][-1] / calls.FRAME == pytest.approx(len(missing), abs=1)
 
 
 @pytest.mark.parametrize("name", traces.ALL)
@@ -197,6 +196,11 @@ def test_the_flag_of_fec_is_where_rfc_6716_has_it():
     assert not record.is_with_fec(bytes([0x68, 0x80]))
     assert not record.is_with_fec(bytes([0xF8, 0xC0]))
     assert record.payload(bytes([0x90, *range(11), 0xBE, 0xDE, 0, 1, *range(4), 7, 8])) == b"\7\10"
+
+
+def test_places_are_counted_from_the_first_packet_that_was_sent():
+    stamps = [2**32 - 960, 2**32 - 1920, 0, 960]
+    assert calls.places({"arrivals": {"timestamp": stamps}}).tolist() == [1, 0, 2, 3]
 
 
 def test_counters_that_were_read_late_are_placed_by_what_was_played():

@@ -16,6 +16,8 @@ import traces
 HERE = Path(__file__).resolve().parent
 TICK_MS = 10
 RATE_HZ = 48_000
+FRAME = 960
+"""Samples in 20 ms."""
 DIFFERENCES = ("sequence", "timestamp", "ms")
 """Columns of arrivals that are saved as differences, which compress well."""
 
@@ -49,6 +51,13 @@ def _each(call: Call, change: Any) -> Call:
         "arrivals": arrivals | {name: change(arrivals[name]) for name in DIFFERENCES},
         "playouts": change(call["playouts"]),
     }
+
+
+def places(call: Call) -> npt.NDArray[np.int64]:
+    """The place of each arrival in the stream, in packets of 20 ms; the first is 0."""
+    stamps = np.array(call["arrivals"]["timestamp"])
+    since = (stamps - stamps[0] + 2**31) % 2**32 - 2**31
+    return (since - since.min()) // FRAME
 
 
 def sampled_ms(call: Call) -> Milliseconds:

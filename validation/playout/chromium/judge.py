@@ -37,8 +37,6 @@ from tables import fill, table
 PAGE = ROOT / "docs" / "validation" / "playout.md"
 PLAYOUT: dict[str, Any] = {"kind": "adaptive"}
 """The buffer that is compared, as in a scenario."""
-FRAME = 960
-"""Samples in 20 ms."""
 
 Samples = dict[str, Sequence[float]]
 """Counters of ``getStats`` by name, at the times of a call's samples."""
@@ -51,7 +49,7 @@ def replay(call: Call) -> Samples:
     ``concealedSamples`` and ``totalSamplesReceived``.
     """
     arrivals = call["arrivals"]
-    places = (np.array(arrivals["timestamp"]) - arrivals["timestamp"][0]) // FRAME
+    places = calls.places(call)
     sent_s, arrived_s = chromium.FRAME_S * places, np.array(arrivals["ms"]) / 1e3
     # No packet arrives before it was sent.
     arrived_s += max(0.0, float(np.max(sent_s - arrived_s)))
@@ -84,8 +82,8 @@ def replay(call: Call) -> Samples:
     edges_s = np.column_stack([at_s - concealed_s, at_s]).ravel()
     sums_s = np.column_stack([np.cumsum(concealed_s) - concealed_s, np.cumsum(concealed_s)]).ravel()
     return {
-        "jitterBufferDelay": (FRAME * np.append(0.0, np.cumsum(waited_s))[emitted]).tolist(),
-        "jitterBufferEmittedCount": (FRAME * emitted).tolist(),
+        "jitterBufferDelay": (calls.FRAME * np.append(0.0, np.cumsum(waited_s))[emitted]).tolist(),
+        "jitterBufferEmittedCount": (calls.FRAME * emitted).tolist(),
         "concealedSamples": (calls.RATE_HZ * np.interp(times_s, edges_s, sums_s)).tolist(),
         "totalSamplesReceived": (calls.RATE_HZ * times_s).tolist(),
     }
