@@ -13,10 +13,10 @@ from conftest import ROOT, row_of
 
 sys.path.insert(0, str(ROOT / "validation" / "playout" / "chromium"))
 
-import calls
 import eventlog
 import judge
 import record
+import recordings
 from networks import scenario
 
 import talkspurt
@@ -27,7 +27,10 @@ LOG = ROOT / "tests" / "data" / "chromium.rtc-event-log"
 CAPTURE = LOG.with_suffix(".csv")
 """The packets sent, where the emulated network delayed or lost them, read by tshark."""
 RECORDED = [
-    (name, seed) for name in traces.ALL for seed in traces.SEEDS if calls.file(name, seed).exists()
+    (name, seed)
+    for name in traces.ALL
+    for seed in traces.SEEDS
+    if recordings.file(name, seed).exists()
 ]
 
 
@@ -117,7 +120,7 @@ def test_a_damaged_log_is_read_or_refused():
 
 
 def test_the_same_counters_agree_and_others_do_not():
-    call = calls.load(*RECORDED[0])
+    call = recordings.load(*RECORDED[0])
     same = judge.compare(call, lambda call: call["samples"])
     assert same.apart_s == [0.0] * (len(call["samples"]["ms"]) - 1)
     assert judge.Verdict("steady", [same]).is_within
@@ -154,13 +157,13 @@ def test_our_buffer_gets_the_recorded_arrivals(name, monkeypatch):
         pytest.skip("needs ffmpeg")
     # A fixed buffer plays the first frame 400 ms after its arrival, and the others in its rhythm.
     monkeypatch.setattr(judge, "PLAYOUT", {"kind": "fixed", "buffer": "400ms"})
-    call = calls.load(name, 1)
+    call = recordings.load(name, 1)
     arrived_ms = np.array(call["arrivals"]["ms"])
-    there = calls.places(call)
+    there = recordings.places(call)
     played_ms = 20 * (there - there[0]) + 400
     samples = judge.replay(call)
     delays_ms = [1e3 * delay for delay in judge.delays_s(samples)]
-    sampled_ms = calls.sampled_ms(call)
+    sampled_ms = recordings.sampled_ms(call)
     edges = pairwise(sampled_ms)
     for (begin, end), delay_ms in zip(edges, delays_ms, strict=True):
         inside = (begin < played_ms) & (played_ms <= end)
@@ -169,7 +172,7 @@ def test_our_buffer_gets_the_recorded_arrivals(name, monkeypatch):
     repaired = there[call["arrivals"]["fec"]] - 1
     played = np.arange((sampled_ms[-1] - 400) / 20)
     missing = set(played) - set(there) - set(repaired)
-    assert samples["concealedSamples"][-1] / calls.FRAME == pytest.approx(len(missing), abs=1)
+    assert samples["concealedSamples"][-1] / recordings.FRAME == pytest.approx(len(missing), abs=1)
 
 
 @pytest.mark.parametrize("name", traces.ALL)
@@ -200,14 +203,14 @@ def test_the_flag_of_fec_is_where_rfc_6716_has_it():
 
 def test_places_are_counted_from_the_first_packet_that_was_sent():
     stamps = [2**32 - 960, 2**32 - 1920, 0, 960]
-    assert calls.places({"arrivals": {"timestamp": stamps}}).tolist() == [1, 0, 2, 3]
+    assert recordings.places({"arrivals": {"timestamp": stamps}}).tolist() == [1, 0, 2, 3]
 
 
 def test_counters_that_were_read_late_are_placed_by_what_was_played():
     samples = {"ms": [13.0, 1_012.5, 2_012.0], "totalSamplesReceived": [0, 48_000, 98_880]}
     call = {"playouts": list(range(-20, 3000, 10)), "samples": samples}
     # 2 060 ms of sound were taken from 10 ms on: until 2 070 ms, and not yet at 2 080.
-    assert calls.sampled_ms(call).tolist() == [13.0, 1_012.5, 2_070.0]
+    assert recordings.sampled_ms(call).tolist() == [13.0, 1_012.5, 2_070.0]
 
 
 @pytest.mark.parametrize(
@@ -219,21 +222,21 @@ def test_a_call_of_a_busy_machine_is_spoiled(waits_ms, words):
     playouts = list(accumulate(waits_ms, initial=0))
     samples = {"ms": [0, playouts[-1]], "totalSamplesReceived": [0, 48 * playouts[-1]]}
     call = {"playouts": playouts, "samples": samples}
-    assert words in calls.spoiled(call)
-    assert bool(calls.spoiled(call)) is bool(words)
+    assert words in recordings.spoiled(call)
+    assert bool(recordings.spoiled(call)) is bool(words)
     for count, is_short in ((47.8, False), (47.7, True), (48.3, True)):
         samples["totalSamplesReceived"][1] = count * playouts[-1]
-        assert ("short" in calls.spoiled(call)) is is_short
+        assert ("short" in recordings.spoiled(call)) is is_short
 
 
 def test_what_was_recorded_is_complete():
     for name, seed in RECORDED:
-        call, words = calls.load(name, seed), f"{name}-{seed}"
-        assert not calls.spoiled(call), words
+        call, words = recordings.load(name, seed), f"{name}-{seed}"
+        assert not recordings.spoiled(call), words
         assert (call["trace"], call["seed"]) == (name, seed)
         assert -1 < call["clock_ms"][0] <= call["clock_ms"][1] < 10, words
         arrivals, samples = call["arrivals"], call["samples"]
-        assert calls.starved(call)["seconds"] > traces.CALL_S - 2, words
+        assert recordings.starved(call)["seconds"] > traces.CALL_S - 2, words
         at = np.searchsorted(arrivals["ms"], samples["ms"], side="right")
         fec = np.searchsorted(arrivals["fec"], at)
         assert max(abs(fec - samples["fecPacketsReceived"])) <= 1, words

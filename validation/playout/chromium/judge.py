@@ -20,10 +20,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import calls
 import numpy as np
 import polars as pl
-from calls import Call
+import recordings
+from recordings import Call
 
 import traces
 
@@ -49,7 +49,7 @@ def replay(call: Call) -> Samples:
     ``concealedSamples`` and ``totalSamplesReceived``.
     """
     arrivals = call["arrivals"]
-    places = calls.places(call)
+    places = recordings.places(call)
     sent_s, arrived_s = chromium.FRAME_S * places, np.array(arrivals["ms"]) / 1e3
     # No packet arrives before it was sent.
     arrived_s += max(0.0, float(np.max(sent_s - arrived_s)))
@@ -76,16 +76,18 @@ def replay(call: Call) -> Samples:
         concealed_s=pl.col("paused_s") + lost_s,
     ).to_dict(as_series=False)
     at_s, waited_s, concealed_s = (np.array(column) for column in heard.values())
-    times_s = calls.sampled_ms(call) / 1e3
+    times_s = recordings.sampled_ms(call) / 1e3
     emitted = np.searchsorted(at_s, times_s, side="right")
     # What is concealed precedes the frame.
     edges_s = np.column_stack([at_s - concealed_s, at_s]).ravel()
     sums_s = np.column_stack([np.cumsum(concealed_s) - concealed_s, np.cumsum(concealed_s)]).ravel()
     return {
-        "jitterBufferDelay": (calls.FRAME * np.append(0.0, np.cumsum(waited_s))[emitted]).tolist(),
-        "jitterBufferEmittedCount": (calls.FRAME * emitted).tolist(),
-        "concealedSamples": (calls.RATE_HZ * np.interp(times_s, edges_s, sums_s)).tolist(),
-        "totalSamplesReceived": (calls.RATE_HZ * times_s).tolist(),
+        "jitterBufferDelay": (
+            recordings.FRAME * np.append(0.0, np.cumsum(waited_s))[emitted]
+        ).tolist(),
+        "jitterBufferEmittedCount": (recordings.FRAME * emitted).tolist(),
+        "concealedSamples": (recordings.RATE_HZ * np.interp(times_s, edges_s, sums_s)).tolist(),
+        "totalSamplesReceived": (recordings.RATE_HZ * times_s).tolist(),
     }
 
 
@@ -186,7 +188,7 @@ HEAD = (
 def wanted(split: Sequence[traces.Trace]) -> list[tuple[str, int]]:
     """The calls over these traces that have been recorded."""
     each = ((one.__name__, seed) for one in split for seed in traces.SEEDS)
-    return [one for one in each if calls.file(*one).exists()]
+    return [one for one in each if recordings.file(*one).exists()]
 
 
 def judged(which: Sequence[tuple[str, int]], jobs: int) -> list[Verdict]:
@@ -200,7 +202,7 @@ def judged(which: Sequence[tuple[str, int]], jobs: int) -> list[Verdict]:
 
 
 def _compared(which: tuple[str, int]) -> Compared:
-    return compare(calls.load(*which))
+    return compare(recordings.load(*which))
 
 
 def second_by_second(call: Call) -> str:
@@ -228,20 +230,20 @@ def main() -> None:
         PLAYOUT["profile"] = asked.profile
     if asked.call:
         name, _, seed = asked.call.rpartition("-")
-        print(second_by_second(calls.load(name, int(seed))))
+        print(second_by_second(recordings.load(name, int(seed))))
         return
     kind, split = ("held-out", traces.HELD_OUT) if asked.held_out else ("dev", traces.DEV)
     verdicts = judged(wanted(split), asked.jobs)
     text = table(HEAD, (one.row() for one in verdicts), "lrrrrrrl")
     print(text)
     if not asked.print:
-        each = [calls.load(*one) for one in wanted((*traces.DEV, *traces.HELD_OUT))]
+        each = [recordings.load(*one) for one in wanted((*traces.DEV, *traces.HELD_OUT))]
+        longest_s = max(recordings.starved(one)["longest_s"] for one in each)
+        profile = f", profile `{asked.profile}`" if asked.profile else ""
         parts = {
             "chromium": ", ".join(sorted({one["chromium"] for one in each})),
-            "chromium-longest": f"{max(1e3 * calls.starved(one)['longest_s'] for one in each):.0f}",
-            "chromium-ours": f"`adaptive`, profile `{asked.profile}`"
-            if asked.profile
-            else "`adaptive`",
+            "chromium-longest": f"{1e3 * longest_s:.0f}",
+            "chromium-ours": f"`adaptive`{profile}",
             "chromium-delay": f"{1e3 * traces.DELAY_S:.0f}",
             "chromium-concealed": f"{100 * traces.CONCEALED:.1f}",
         }

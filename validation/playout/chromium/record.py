@@ -19,7 +19,7 @@ root. A file in ``calls`` has
 * ``late_p99_s``: by how much the emulation was late, ``tries``: how many calls it took.
 
 Sequences, timestamps and times are saved as differences to the value before, the first to 0;
-``calls.py`` undoes this. All times are milliseconds since the first packet arrived.
+``recordings.py`` undoes this. All times are milliseconds since the first packet arrived.
 
 Chromium's event log counts milliseconds of its monotonic clock, and names the UTC time of its
 beginning; ``timestamp`` in ``getStats`` is a UTC time. ``clock_ms`` has the least and greatest
@@ -41,8 +41,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import calls
 import eventlog
+import recordings
 
 import traces
 
@@ -78,7 +78,7 @@ def call(name: str, seed: int) -> dict[str, Any]:
             ends, _, late = emulated(text, program, folder / "network", latest_s=1.0)
             found = recorded(folder, ends["answerer"])
         found |= {"trace": name, "seed": seed, "tries": number, "late_p99_s": late["p99_s"]}
-        if not (words := calls.spoiled(found)):
+        if not (words := recordings.spoiled(found)):
             return found
         print(f"{name}-{seed}: {words}: repeated", flush=True)
     raise RuntimeError(f"{name}-{seed}: the machine is too busy")
@@ -177,7 +177,7 @@ def main() -> None:
         for seed in traces.SEEDS
         if trace in asked.names or f"{trace}-{seed}" in asked.names
     ]
-    missing = [one for one in wanted if not calls.file(*one).exists()]
+    missing = [one for one in wanted if not recordings.file(*one).exists()]
     with ProcessPoolExecutor(asked.jobs) as pool:
         list(pool.map(record, missing))
 
@@ -189,8 +189,8 @@ def record(wanted: tuple[str, int]) -> None:
     except Exception:
         traceback.print_exc()
         return
-    calls.save(found)
-    print(*wanted, calls.starved(found), flush=True)
+    recordings.save(found)
+    print(*wanted, recordings.starved(found), flush=True)
 
 
 if __name__ == "__main__":
