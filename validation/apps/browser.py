@@ -1,11 +1,12 @@
 """One end of a call in Chromium; a command at a node of an emulation.
 
-    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video] [events]
+    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video] [events] [twice]
 
 Playwright drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and
 afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With
 ``events``, the browser also writes its RTC event log into ROLE.events, samples only once a second,
-records no sound, and encrypts no media, so that a capture shows what is in the packets.
+records no sound, and encrypts no media, so that a capture shows what is in the packets. With
+``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 WAIT_S = 60
+LATER_S = 3.1
 VIDEO_BPS = 12_000_000
 """The highest rate of the video: more than the links can carry."""
 
 
 def main(
-    role: str, folder: Path, seconds: float, speech: Path, *, video: bool, events: bool
+    role: str, folder: Path, seconds: float, speech: Path, *, video: bool, events: bool, twice: bool
 ) -> None:
     """Open the call, let it last, and write what was measured."""
     arguments = [
@@ -56,7 +58,8 @@ def main(
         write(folder / f"{role}.ready", "")
         read(folder / f"{other}.ready")
         picture = VIDEO_BPS if video and role == "caller" else 0
-        page.evaluate("(media) => open(media)", {"video": picture, "recorded": not events})
+        media = {"video": picture, "recorded": not events, "twice": LATER_S if twice else 0}
+        page.evaluate("(media) => open(media)", media)
         if role == "caller":
             write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))
             page.evaluate("(it) => accept(it)", json.loads(read(folder / "answerer.sdp")))
@@ -91,5 +94,5 @@ def read(file: Path) -> str:
 
 if __name__ == "__main__":
     role, folder, seconds, speech, *more = sys.argv[1:]
-    asked = {word: word in more for word in ("video", "events")}
+    asked = {word: word in more for word in ("video", "events", "twice")}
     main(role, Path(folder), float(seconds), Path(speech), **asked)

@@ -11,6 +11,7 @@ tolerances are in ``traces.py``. The held-out traces are compared once, when the
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,8 @@ from made import ROOT
 from tables import fill, table
 
 PAGE = ROOT / "docs" / "validation" / "playout.md"
+TWICE = Path(__file__).resolve().parent / "twice.json"
+"""Written by ``twice.py``."""
 PLAYOUT: dict[str, Any] = {"kind": "adaptive"}
 """The buffer that is compared, as in a scenario."""
 
@@ -136,6 +139,16 @@ def compare(call: Call, replay: Callable[[Call], Samples] = replay) -> Compared:
     return Compared(apart, (theirs[0], ours[0]), (theirs[1], ours[1]))
 
 
+def twice() -> dict[str, list[Compared]]:
+    """By trace, Chromium compared with itself: the same arrivals, and other speech."""
+    found: dict[str, list[Compared]] = {}
+    for call, row in json.loads(TWICE.read_text()).items():
+        apart_s = [float("inf") if apart is None else apart for apart in row["apart_s"]]
+        one = Compared(apart_s, tuple(row["delays_s"]), tuple(row["concealed"]))
+        found.setdefault(call.rpartition("-")[0], []).append(one)
+    return found
+
+
 @dataclass(frozen=True)
 class Verdict:
     """All calls of a trace, by the definitions of ``traces.py``."""
@@ -169,19 +182,19 @@ class Verdict:
         theirs, ours = self.concealed
         return self.apart_s <= traces.DELAY_S and abs(theirs - ours) <= traces.CONCEALED
 
-    def row(self) -> Iterator[str]:
-        """Of the table."""
+    def row(self, itself: Verdict) -> Iterator[str]:
+        """Of the table; beside it, Chromium compared with itself."""
         yield f"`{self.trace}`: {(traces.ALL[self.trace].__doc__ or '').rstrip('.')}"
         yield str(len(self.compared))
         yield from (f"{1e3 * delay:.0f} ms" for delay in self.delays_s)
-        yield f"{1e3 * self.apart_s:.0f} ms"
+        yield from (f"{1e3 * one.apart_s:.0f} ms" for one in (self, itself))
         yield from (f"{100 * share:.2f} %" for share in self.concealed)
         yield "yes" if self.is_within else "**no**"
 
 
 HEAD = (
-    "trace | calls | Chromium's delay | ours | 95 % of the differences at most | Chromium conceals"
-    " | ours | within the tolerances"
+    "trace | calls | Chromium's delay | ours | 95 % of the differences at most"
+    " | of Chromium, other speech | Chromium conceals | ours | within the tolerances"
 )
 
 
@@ -234,7 +247,8 @@ def main() -> None:
         return
     kind, split = ("held-out", traces.HELD_OUT) if asked.held_out else ("dev", traces.DEV)
     verdicts = judged(wanted(split), asked.jobs)
-    text = table(HEAD, (one.row() for one in verdicts), "lrrrrrrl")
+    itself = {name: Verdict(name, found) for name, found in twice().items()}
+    text = table(HEAD, (one.row(itself[one.trace]) for one in verdicts), "lrrrrrrrl")
     print(text)
     if not asked.print:
         each = [recordings.load(*one) for one in wanted((*traces.DEV, *traces.HELD_OUT))]

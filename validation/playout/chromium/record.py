@@ -68,25 +68,25 @@ def call(name: str, seed: int) -> dict[str, Any]:
     for number in range(1, TRIES + 1):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
-            text = scenario({"links": {"line": traces.link(name, seed, folder)}}, flows(name))
-            text["seed"] = seed
-            text["record"] |= {"pcapng": ["line"], "snaplen": "120B"}
-            program = functools.partial(
-                chromium.browsers, folder, traces.CALL_S + UNWRITTEN_S, ["events"]
-            )
-            # Arrivals are logged at the receiver: a late emulation only changes the trace.
-            ends, _, late = emulated(text, program, folder / "network", latest_s=1.0)
+            ends, late = crossed(name, seed, folder, "events")
             found = recorded(folder, ends["answerer"])
-        found |= {"trace": name, "seed": seed, "tries": number, "late_p99_s": late["p99_s"]}
+        found |= {"trace": name, "seed": seed, "tries": number, "late_p99_s": late}
         if not (words := recordings.spoiled(found)):
             return found
         print(f"{name}-{seed}: {words}: repeated", flush=True)
     raise RuntimeError(f"{name}-{seed}: the machine is too busy")
 
 
-def flows(name: str) -> dict[str, Any]:
-    """The simulated traffic beside the call."""
-    return {"upload": traces.UPLOAD} if name == "bufferbloat" else traffic(name)
+def crossed(name: str, seed: int, folder: Path, *more: str) -> tuple[dict[str, Any], float]:
+    """A call over a trace: the statistics of both ends, and by how much the emulation was late."""
+    flows = {"upload": traces.UPLOAD} if name == "bufferbloat" else traffic(name)
+    text = scenario({"links": {"line": traces.link(name, seed, folder)}}, flows)
+    text["seed"] = seed
+    text["record"] |= {"pcapng": ["line"], "snaplen": "120B"}
+    program = functools.partial(chromium.browsers, folder, traces.CALL_S + UNWRITTEN_S, [*more])
+    # Arrivals are logged at the receiver: a late emulation only changes the trace.
+    ends, _, late = emulated(text, program, folder / "network", latest_s=1.0)
+    return ends, late["p99_s"]
 
 
 def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
