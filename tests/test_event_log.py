@@ -17,6 +17,7 @@ import eventlog
 import judge
 import record
 import recordings
+import twice
 from networks import scenario
 
 import talkspurt
@@ -149,6 +150,33 @@ def test_a_second_in_which_one_emitted_nothing_is_beyond_every_tolerance():
     call = {"samples": theirs | rest}
     assert judge.compare(call, lambda _: ours | rest).apart_s == [float("inf")] * 2
     assert judge.compare(call, lambda _: theirs | rest).apart_s == [0.0]
+
+
+def test_two_streams_of_a_call_are_compared_at_the_same_samples(tmp_path, monkeypatch):
+    monkeypatch.setattr(judge, "TWICE", tmp_path / "twice.json")
+
+    def sample(now, ssrc, packets, delay_s):
+        emitted = 960 * packets
+        return dict.fromkeys(record.COUNTERS, 0) | {
+            "type": "inbound-rtp", "kind": "audio", "ssrc": ssrc, "packetsReceived": packets,
+            "jitterBufferDelay": delay_s * emitted, "jitterBufferEmittedCount": emitted,
+            "totalSamplesReceived": emitted, "concealedSamples": emitted / 100,
+        } | {"now": now}  # fmt: skip
+
+    told = [
+        {"now": now, "kept": [sample(now, 2, max(0, at - 1), 0.05), sample(now, 1, at, 0.04)]}
+        for now, at in ((7, 1), (8, 2), (9, 51), (10, 101))
+    ]
+    # The second stream had no packet at the first sample.
+    found = twice.apart(told)
+    assert found.apart_s == pytest.approx([0.01, 0.01])
+    assert found.delays_s == pytest.approx((0.04, 0.05))
+    twice.save("roaming-2", found)
+    twice.save("outage-1", judge.Compared([float("inf")], (0.1, 0.2), (0.01, 0.02)))
+    read = judge.twice()
+    assert read["roaming"][0].apart_s == [0.01, 0.01]
+    assert read["roaming"][0].concealed == (0.01, 0.01)
+    assert read["outage"][0].apart_s == [float("inf")]
 
 
 @pytest.mark.parametrize("name", ["steady", "wifi"])
