@@ -4,9 +4,9 @@
     sudo nice -n -5 .venv/bin/python validation/playout/chromium/twice.py [--jobs N] [NAME-SEED ...]
 
 When speech can be played faster depends on the speech. A call therefore has two streams of the same
-recording, the second some seconds later, whose packets leave within 20 ms of each other; the receiver
-has a jitter buffer for each. ``twice.json`` has, for each call, the differences of their delays in each
-second (null if only one emitted), and both shares of concealed samples.
+recording, the second some seconds later, whose packets leave within 20 ms of each other; the
+receiver has a jitter buffer for each. ``twice.json`` has, for each call, the differences of their
+delays in each second (null if only one emitted), and both shares of concealed samples.
 """
 
 from __future__ import annotations
