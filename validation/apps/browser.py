@@ -1,9 +1,12 @@
 """One end of a call in Chromium; a command at a node of an emulation.
 
-    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video]
+    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video] [events] [twice]
 
 Playwright drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and
-afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received.
+afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With
+``events``, the browser also writes its RTC event log into ROLE.events, samples only once a second,
+records no sound, and encrypts no media, so that a capture shows what is in the packets. With
+``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream.
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 WAIT_S = 60
+LATER_S = 3.1
 VIDEO_BPS = 12_000_000
 """The highest rate of the video: more than the links can carry."""
 
 
-def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) -> None:
+def main(
+    role: str, folder: Path, seconds: float, speech: Path, *, video: bool, events: bool, twice: bool
+) -> None:
     """Open the call, let it last, and write what was measured."""
     arguments = [
         "--no-sandbox", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
@@ -33,6 +39,11 @@ def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) 
         "--autoplay-policy=no-user-gesture-required", "--disable-background-networking",
         "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter",
     ]  # fmt: skip
+    if events:
+        (folder / f"{role}.events").mkdir()
+        arguments += [
+            f"--webrtc-event-logging={folder / f'{role}.events'}", "--disable-webrtc-encryption"
+        ]  # fmt: skip
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         page = running.new_page()
@@ -47,17 +58,19 @@ def main(role: str, folder: Path, seconds: float, speech: Path, *, video: bool) 
         write(folder / f"{role}.ready", "")
         read(folder / f"{other}.ready")
         picture = VIDEO_BPS if video and role == "caller" else 0
-        page.evaluate("(media) => open(media)", {"video": picture})
+        media = {"video": picture, "recorded": not events, "twice": LATER_S if twice else 0}
+        page.evaluate("(media) => open(media)", media)
         if role == "caller":
             write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))
             page.evaluate("(it) => accept(it)", json.loads(read(folder / "answerer.sdp")))
         else:
             offer = json.loads(read(folder / "caller.sdp"))
             write(folder / "answerer.sdp", json.dumps(page.evaluate("(it) => answer(it)", offer)))
-        page.evaluate("() => watch()")
+        page.evaluate("(period_ms) => watch(period_ms)", 1000 if events else 100)
         page.wait_for_timeout(seconds * 1000)
         found = page.evaluate("() => close()")
-        (folder / f"{role}.webm").write_bytes(base64.b64decode(found.pop("sound")))
+        if not events:
+            (folder / f"{role}.webm").write_bytes(base64.b64decode(found["sound"]))
         (folder / f"{role}.json").write_text(json.dumps(found["samples"]))
         running.close()
 
@@ -81,4 +94,5 @@ def read(file: Path) -> str:
 
 if __name__ == "__main__":
     role, folder, seconds, speech, *more = sys.argv[1:]
-    main(role, Path(folder), float(seconds), Path(speech), video=more == ["video"])
+    asked = {word: word in more for word in ("video", "events", "twice")}
+    main(role, Path(folder), float(seconds), Path(speech), **asked)

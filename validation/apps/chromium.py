@@ -57,36 +57,41 @@ def _call(
     name: str, network: dict[str, Any], folder: Path, *, video: bool
 ) -> tuple[talkspurt.Result, dict[str, Any], dict[str, Any]]:
     """A call; returns what the network and both ends recorded."""
-    speech = hearing.speech(folder, RATE_HZ)
-    calls = folder / "call"
-
-    def program(network: talkspurt.Emulation) -> None:
-        shutil.rmtree(calls, ignore_errors=True)
-        calls.mkdir()
-        words = [sys.executable, str(HERE / "browser.py")]
-        more = [str(calls), str(CALL_S), str(speech), *(["video"] if video else [])]
-        ends = [
-            network.start(node, [*words, role, *more])
-            for node, role in (("b", "answerer"), ("a", "caller"))
-        ]
-        for end in ends:
-            if status := end.wait(CALL_S + 60):
-                raise RuntimeError(f"the browser at {end.node} ended with status {status}")
-
     text = scenario(network, traffic(name))
     text["record"] |= {"pcapng": [_captured(name)], "snaplen": "100B"}
-    _, result, late = emulated(text, program, folder / "network")
-    ends = {
+    program = partial(browsers, folder, CALL_S, ["video"] if video else [])
+    ends, result, late = emulated(text, program, folder / "network")
+    return result, late, ends
+
+
+def browsers(
+    folder: Path, seconds: float, more: list[str], network: talkspurt.Emulation
+) -> dict[str, Any]:
+    """Starts a browser at either node, and returns the statistics of both ends.
+
+    ``more`` are additional arguments of ``browser.py``, whose files are in ``folder / "call"``.
+    """
+    calls = folder / "call"
+    shutil.rmtree(calls, ignore_errors=True)
+    calls.mkdir()
+    words = [str(calls), str(seconds), str(hearing.speech(folder, RATE_HZ)), *more]
+    ends = [
+        network.start(node, [sys.executable, str(HERE / "browser.py"), role, *words])
+        for node, role in (("b", "answerer"), ("a", "caller"))
+    ]
+    for end in ends:
+        if status := end.wait(seconds + 60):
+            raise RuntimeError(f"the browser at {end.node} ended with status {status}")
+    return {
         role: json.loads((calls / f"{role}.json").read_text()) for role in ("caller", "answerer")
     }
-    return result, late, ends
 
 
 def _captured(name: str) -> str:
     return "wire" if name == "wifi" else "line"
 
 
-def _stats(samples: list[dict[str, Any]], kind: str, media: str | None) -> list[dict[str, Any]]:
+def statistics(samples: list[dict[str, Any]], kind: str, media: str | None) -> list[dict[str, Any]]:
     """One kind of statistics in all samples."""
     return [
         {"now": sample["now"], **it}
@@ -103,7 +108,7 @@ def _at(rows: list[dict[str, Any]], time_ms: float) -> dict[str, Any]:
 
 def neteq(samples: list[dict[str, Any]]) -> dict[str, float]:
     """What NetEq says about itself (W3C webrtc-stats), over the whole call."""
-    last = _stats(samples, "inbound-rtp", "audio")[-1]
+    last = statistics(samples, "inbound-rtp", "audio")[-1]
     emitted, received = last["jitterBufferEmittedCount"], last["totalSamplesReceived"]
     return {
         "delay_s": last["jitterBufferDelay"] / emitted,
@@ -118,7 +123,7 @@ def neteq(samples: list[dict[str, Any]]) -> dict[str, float]:
 
 def neteq_over_time(samples: list[dict[str, Any]], begin_ms: float) -> list[list[float]]:
     """Each second since the first packet, the mean delay of its samples and the share concealed."""
-    rows = _stats(samples, "inbound-rtp", "audio")
+    rows = statistics(samples, "inbound-rtp", "audio")
     found = []
     for second in range(1, CALL_S):
         pair = [_at(rows, begin_ms + 1000 * at) for at in (second - 1, second)]
@@ -240,8 +245,8 @@ def over_time(result: talkspurt.Result, start_s: float) -> list[list[float]]:
 
 def estimate(samples: list[dict[str, Any]], begin_ms: float) -> list[list[float]]:
     """Each second since the first packet, the estimate of the bandwidth and what the video sent."""
-    pairs = _stats(samples, "candidate-pair", None)
-    sent = _stats(samples, "outbound-rtp", "video")
+    pairs = statistics(samples, "candidate-pair", None)
+    sent = statistics(samples, "outbound-rtp", "video")
     found = []
     for second in range(1, CALL_S):
         inside = [
@@ -305,7 +310,7 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _first_sample_ms(samples: list[dict[str, Any]]) -> float:
     """When the first sound came."""
-    rows = _stats(samples, "inbound-rtp", "audio")
+    rows = statistics(samples, "inbound-rtp", "audio")
     return next(row["now"] for row in rows if row["packetsReceived"])
 
 
@@ -314,7 +319,7 @@ def _video(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     rows = packets(result, folder, name)
     start = float(rows["left_s"].min())
     begin_ms = _first_sample_ms(ends["answerer"])
-    received = _stats(ends["answerer"], "inbound-rtp", "video")[-1]
+    received = statistics(ends["answerer"], "inbound-rtp", "video")[-1]
     return {
         "network": name, "late": late, "start_s": start,
         "estimate": estimate(ends["caller"], begin_ms),
