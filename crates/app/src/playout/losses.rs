@@ -203,6 +203,12 @@ impl Losses {
         best.1
     }
 
+    /// True if the lost frame at this step was found.
+    pub(super) fn has(&self, slot: i64) -> bool {
+        let is_there = |it: &Lost| i64::from(it.frame.slot) == slot && it.found.is_some();
+        self.lost.iter().any(is_there)
+    }
+
     /// The lost frame at this step, if its sound was found, and where the packet that has it begins.
     pub(super) fn take(&mut self, slot: u32) -> Option<(Frame, u32)> {
         let place = self.lost.iter().position(|lost| lost.frame.slot == slot)?;
