@@ -257,7 +257,9 @@ impl Adaptive {
             return;
         };
         let gap = self.place(&frame) - self.next;
-        if gap == 0 {
+        if gap == 0 && self.skips(&frame) {
+            self.skip(frame, tell);
+        } else if gap == 0 {
             self.play(frame, tell);
         } else if frame.index == self.follows && self.is_playing {
             self.pause_of_speaker(gap);
@@ -276,6 +278,27 @@ impl Adaptive {
             self.next += self.step;
             self.clock += self.step;
         }
+    }
+
+    /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:
+    /// whether the frame is played late or not, as much speech is unheard, and the delay becomes the target again.
+    fn skips(&self, frame: &Frame) -> bool {
+        let length = i64::from(frame.steps) * self.step;
+        let newest =
+            self.waiting.back().map_or(0, |it| self.place(it) + i64::from(it.steps) * self.step);
+        self.expansion >= length && newest - self.place(frame) - length >= self.target()
+    }
+
+    fn skip(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {
+        self.waiting.pop_front();
+        let length = i64::from(frame.steps) * self.step;
+        self.timeline.media(self.next / self.step, frame.steps, length);
+        if !self.restored.remove(&frame.slot) {
+            tell(Decision::of(frame, Playout::Late(instant(self.clock - self.expansion))));
+        }
+        self.follows = frame.index.wrapping_add(1);
+        self.next += length;
+        self.expansion -= length;
     }
 
     /// The lost frame that is next, if a later one has its sound, and where that begins. A pause as long as the

@@ -23,6 +23,8 @@ use super::losses::Losses;
 use super::timeline::{Stretch, Timeline};
 use super::{Config, Decision, Frame};
 
+/// The share of half seconds whose slowest packet is to arrive in time.
+pub(super) const QUANTILE: f64 = 0.95;
 const MS: i64 = 1_000_000;
 const QUANTUM: i64 = TICK * MS;
 /// What an expansion adds and a stretched piece of speech gains or loses: NetEq searches 2.5 to 15 ms.
@@ -112,6 +114,7 @@ impl NetEq {
     pub(super) fn new(config: &Config, step: Duration, keeps_timeline: bool) -> Self {
         let ms = |duration: Duration| duration.as_nanos() as i64 / MS;
         let initial = ms(config.initial_delay());
+        let quantile = config.quantile().unwrap_or(QUANTILE);
         Self {
             step: step.as_nanos() as i64,
             clock: 0,
@@ -129,10 +132,10 @@ impl NetEq {
             is_new: true,
             least: ms(config.min_delay()),
             most: ms(config.max_delay()),
-            quantile: config.quantile(),
+            quantile,
             initial,
             history: History::default(),
-            delays: DelayManager::new(config.quantile(), initial),
+            delays: DelayManager::new(quantile, initial),
             waiting: VecDeque::new(),
             restored: BTreeSet::new(),
             timeline: Timeline::new(keeps_timeline),
