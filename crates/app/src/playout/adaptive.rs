@@ -26,6 +26,9 @@ const ABOVE: i64 = 20 * MS;
 const BELOW: i64 = 10 * MS;
 /// Delay above the target from which playout is much faster.
 const FAR_ABOVE: i64 = 250 * MS;
+/// After a pause of playout that is longer, it goes on once frames may have followed the first.
+const LONG_PAUSE: i64 = 100 * MS;
+const FOLLOW: i64 = 20 * MS;
 /// Buffered speech beyond the longest delay, at which the oldest is discarded.
 const OVERFLOW: i64 = 2_000 * MS;
 
@@ -46,8 +49,9 @@ pub(super) struct Adaptive {
     step: i64,
     /// When the next sound begins, by the receiver's clock.
     clock: i64,
-    /// When the latest frame arrived.
+    /// When the latest frame arrived, and the latest that found nothing waiting.
     latest: i64,
+    back: i64,
     /// Place in the stream of the next sound.
     next: i64,
     /// Length of the expansion that ends at `clock`.
@@ -78,6 +82,7 @@ impl Adaptive {
             step: step.as_nanos() as i64,
             clock: 0,
             latest: 0,
+            back: 0,
             next: 0,
             expansion: 0,
             follows: 0,
@@ -112,6 +117,9 @@ impl Adaptive {
         let now = now.as_nanos() as i64;
         self.play_until(now, losses.as_deref_mut(), tell);
         self.latest = now;
+        if self.waiting.is_empty() {
+            self.back = now;
+        }
         let place = self.place(&frame);
         let offset = now - place;
         // No sender is that far ahead of real time: the packet is damaged or forged.
@@ -257,7 +265,10 @@ impl Adaptive {
             return;
         };
         let gap = self.place(&frame) - self.next;
-        if gap == 0 && self.skips(&frame) {
+        if gap == 0 && self.waits_for_more() {
+            self.clock += QUANTUM;
+            self.expansion += QUANTUM;
+        } else if gap == 0 && self.skips(&frame) {
             self.skip(frame, tell);
         } else if gap == 0 {
             self.play(frame, tell);
@@ -278,6 +289,11 @@ impl Adaptive {
             self.next += self.step;
             self.clock += self.step;
         }
+    }
+
+    /// True if, after a long pause, the first frame has only just arrived: more may follow at once.
+    fn waits_for_more(&self) -> bool {
+        self.expansion >= LONG_PAUSE && self.clock < self.back + FOLLOW
     }
 
     /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:

@@ -136,7 +136,8 @@ impl Delays {
             let after = self.least_from(i + 1);
             let base = if after == i64::MAX { interval.floor } else { interval.floor.max(after) };
             for offset in &interval.offsets {
-                weights[bucket(*offset - base)] += ONE;
+                weights[bucket(*offset - base)] +=
+                    ONE * std::env::var("RW").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
             }
         }
         let all: u64 = weights.iter().sum();
@@ -151,8 +152,10 @@ impl Delays {
                 continue;
             }
             let ms = (delay / MS) as u64;
-            let of_delay =
-                ms.min(SHORT_MS) * COST_OF_MS + ms.saturating_sub(SHORT_MS) * COST_OF_MS_BEYOND;
+            let e =
+                |n: &str, d: u64| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d);
+            let (a, b, s) = (e("CA", COST_OF_MS), e("CB", COST_OF_MS_BEYOND), e("CS", SHORT_MS));
+            let of_delay = ms.min(s) * a + ms.saturating_sub(s) * b;
             let cost = u128::from(of_delay) * u128::from(all)
                 + u128::from(COST_OF_LOSS) * u128::from(later);
             if cost < best.0 {

@@ -201,10 +201,10 @@ impl Losses {
         best.1
     }
 
-    /// True if the lost frame at this step was found.
-    pub(super) fn has(&self, slot: i64) -> bool {
-        let is_there = |it: &Lost| i64::from(it.frame.slot) == slot && it.found.is_some();
-        self.lost.iter().any(is_there)
+    /// The first lost frame from this step on whose sound was found.
+    pub(super) fn first_found(&self, slot: u32) -> Option<&Frame> {
+        let found = self.lost.iter().filter(|it| it.found.is_some() && it.frame.slot >= slot);
+        found.map(|it| &it.frame).min_by_key(|frame| frame.slot)
     }
 
     /// The lost frame at this step, if its sound was found, and where the packet that has it begins.

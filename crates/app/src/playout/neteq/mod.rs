@@ -28,9 +28,10 @@ pub(super) const QUANTILE: f64 = 0.95;
 const MS: i64 = 1_000_000;
 const QUANTUM: i64 = TICK * MS;
 /// What an expansion adds and a stretched piece of speech gains or loses: NetEq searches 2.5 to 15 ms.
-const PERIOD: i64 = 8 * MS;
-/// Attempts at stretching of which one succeeds.
-const ATTEMPTS: u32 = 2;
+const PERIOD: i64 = 7 * MS;
+/// Of so many attempts at stretching, so many succeed.
+const ATTEMPTS: u32 = 5;
+const SUCCESSES: u32 = 2;
 /// After concealment of this length, its gain is below one half.
 const HALF_MUTED: i64 = 90 * MS;
 /// Decoded sound that is kept for the next cross-fade: 5 samples of 8 kHz.
@@ -88,7 +89,7 @@ pub(super) struct NetEq {
     /// The tick at which the current concealment began, and its length.
     concealing: Option<i64>,
     expansion: i64,
-    /// The tick of the latest stretched piece of speech, and the attempts since.
+    /// The tick of the latest stretched piece of speech; and what tells which attempts succeed.
     stretched: i64,
     attempts: u32,
     /// Packet number that follows the latest played frame, and its steps.
@@ -336,19 +337,17 @@ impl NetEq {
     }
 
     fn decide(&self, losses: Option<&Losses>) -> Operation {
-        let Some(Waiting { frame, .. }) = self.waiting.front() else { return Operation::Expand };
+        let Some(frame) = self.first(losses) else { return Operation::Expand };
         if self.is_new {
             return Operation::Normal;
         }
         let pauses = frame.index == self.follows && self.place(frame) > self.next;
-        let waits = self.waits_since();
+        let waits = self.waits_since(frame);
         let conceals = self.mode == Mode::Expand;
         if waits < self.target() / 2 && conceals && (pauses || self.expansion >= HALF_MUTED) {
             return Operation::Expand;
         }
-        let is_there = self.place(frame) == self.next
-            || losses.is_some_and(|losses| losses.has(self.next / self.step));
-        if is_there {
+        if self.place(frame) == self.next {
             return if conceals { Operation::Normal } else { self.pace() };
         }
         let gap = (self.place(frame) - self.next) / MS;
@@ -362,13 +361,18 @@ impl NetEq {
         }
     }
 
-    /// From the first frame that waits to now, by the last one's place and waiting time, in milliseconds.
-    fn waits_since(&self) -> i64 {
-        let (Some(first), Some(last)) = (self.waiting.front(), self.waiting.back()) else {
-            return 0;
-        };
-        (self.place(&last.frame) - self.place(&first.frame)) / MS
-            + (self.ticks - last.arrived) * TICK
+    /// The first frame that waits, or lost one that a later packet contains.
+    fn first<'a>(&'a self, losses: Option<&'a Losses>) -> Option<&'a Frame> {
+        let first = self.waiting.front().map(|it| &it.frame)?;
+        let slot = u32::try_from(self.next / self.step).unwrap_or(u32::MAX);
+        let found = losses.and_then(|losses| losses.first_found(slot));
+        Some(found.filter(|found| !self.is_new && found.slot < first.slot).unwrap_or(first))
+    }
+
+    /// From the first frame to now, by the last one's place and waiting time, in milliseconds.
+    fn waits_since(&self, first: &Frame) -> i64 {
+        let Some(last) = self.waiting.back() else { return 0 };
+        (self.place(&last.frame) - self.place(first)) / MS + (self.ticks - last.arrived) * TICK
     }
 
     fn pace(&self) -> Operation {
@@ -395,12 +399,12 @@ impl NetEq {
 
     /// Plays the latest piece of speech faster or slower, if it is periodic.
     fn stretch(&mut self, by: i64) {
-        self.attempts += 1;
-        if self.attempts < ATTEMPTS {
+        self.attempts = (self.attempts + SUCCESSES) % ATTEMPTS;
+        if self.attempts >= SUCCESSES {
             self.mode = Mode::Normal;
             return;
         }
-        (self.attempts, self.stretched, self.mode) = (0, self.ticks, Mode::Stretched);
+        (self.stretched, self.mode) = (self.ticks, Mode::Stretched);
         let by = by.max(-i64::from(self.latest_steps) * self.step);
         self.left += by;
         self.timeline.resize_last(self.latest_steps, by);
@@ -416,26 +420,24 @@ impl NetEq {
     ) {
         let mut decoded = 0;
         while decoded < needed {
-            let slot = u32::try_from(self.next / self.step).unwrap_or(u32::MAX);
-            let recovered = losses.as_deref_mut().and_then(|losses| losses.take(slot));
-            let begins = operation == Operation::Merge && decoded == 0;
-            if let Some((lost, from)) = recovered.filter(|_| !begins && !self.is_new) {
-                self.end_concealment(0, &lost);
-                self.play(lost, from, true, tell);
-                decoded += self.length(&lost);
-                continue;
-            }
-            let Some(Waiting { frame, .. }) = self.waiting.front().copied() else { break };
+            let Some(frame) = self.first(losses.as_deref()).copied() else { break };
             let gap = self.place(&frame) - self.next;
             if gap != 0 && decoded > 0 {
                 break;
             }
-            self.waiting.pop_front();
             self.end_concealment(if self.is_new { 0 } else { gap }, &frame);
             self.next = self.place(&frame);
             self.is_new = false;
-            let was_restored = !self.restored.is_empty() && self.restored.remove(&frame.slot);
-            self.play(frame, frame.slot, was_restored, tell);
+            let waits = self.waiting.front().is_some_and(|it| it.frame.slot == frame.slot);
+            if waits {
+                self.waiting.pop_front();
+                let was_restored = !self.restored.is_empty() && self.restored.remove(&frame.slot);
+                self.play(frame, frame.slot, was_restored, tell);
+            } else if let Some((lost, from)) =
+                losses.as_deref_mut().and_then(|losses| losses.take(frame.slot))
+            {
+                self.play(lost, from, true, tell);
+            }
             decoded += self.length(&frame);
         }
         self.mode = if operation == Operation::Merge { Mode::Merge } else { Mode::Normal };
