@@ -10,7 +10,7 @@ import polars as pl
 
 from talkspurt import scores
 from talkspurt._text.format import offered
-from talkspurt.metrics import breaker, opinion, packets, series, sharing
+from talkspurt.metrics import breaker, jitter_buffer, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.metrics.catalogue import Column, Computed, metric
 from talkspurt.results.run_data import RunData
@@ -151,6 +151,8 @@ def sender_of(result: RunData, table: pl.DataFrame, direction: str, gauge: str) 
 def _table(result: RunData, one: Computed, of: str, bin_s: float | None) -> pl.DataFrame:
     if one.shape in _BY_SIDE:
         return _BY_SIDE[one.shape](result, *sided(of), bin_s or one.bin_s)
+    if one.shape == "calls" and one.y in jitter_buffer.COLUMNS:
+        return jitter_buffer.over_time(result, of, bin_s or one.bin_s)
     if one.shape == "calls":
         return opinion.over_time(result, of, bin_s or one.bin_s)
     if one.shape == "scales":
@@ -268,4 +270,12 @@ _NUMBERS: dict[str, Callable[[RunData, str], float | None]] = {
     "convergence": _convergence,
     "fair_convergence": _fair_convergence,
     "circuit_breaker": breaker.stopped_s,
+    "jitter_buffer_delay": partial(jitter_buffer.total, column="jitter_buffer_delay_s"),
+    "jitter_buffer_target": partial(jitter_buffer.total, column="jitter_buffer_target_delay_s"),
+    "jitter_buffer_emitted": partial(jitter_buffer.total, column="jitter_buffer_emitted_s"),
+    "concealed_sound": partial(jitter_buffer.total, column="concealed_s"),
+    "silent_concealed_sound": partial(jitter_buffer.total, column="silent_concealed_s"),
+    "concealment_events": partial(jitter_buffer.total, column="concealment_events"),
+    "inserted_sound": partial(jitter_buffer.total, column="inserted_s"),
+    "removed_sound": partial(jitter_buffer.total, column="removed_s"),
 }

@@ -15,6 +15,7 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use super::delays::Delays;
 use super::losses::Losses;
+use super::timeline::{Stretch, Timeline};
 use super::{Config, Decision, Frame};
 
 const MS: i64 = 1_000_000;
@@ -25,6 +26,9 @@ const ABOVE: i64 = 20 * MS;
 const BELOW: i64 = 10 * MS;
 /// Delay above the target from which playout is much faster.
 const FAR_ABOVE: i64 = 250 * MS;
+/// After a pause of playout that is longer, it goes on once frames may have followed the first.
+const LONG_PAUSE: i64 = 100 * MS;
+const FOLLOW: i64 = 20 * MS;
 /// Buffered speech beyond the longest delay, at which the oldest is discarded.
 const OVERFLOW: i64 = 2_000 * MS;
 
@@ -39,32 +43,15 @@ impl Pace {
     const SLOWER: Self = Self(5, 4);
 }
 
-/// A stretch of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stretch {
-    /// Steps of the media clock, played in `out` nanoseconds; what is missing of them is concealed.
-    Media {
-        /// First step.
-        from: u32,
-        /// Number of steps.
-        steps: u32,
-        /// Length of the output.
-        out: u64,
-    },
-    /// Concealment while the stream pauses, nanoseconds.
-    Expansion(u64),
-    /// A pause of the speaker, nanoseconds.
-    Silence(u64),
-}
-
 /// An adaptive jitter buffer for one stream of frames.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     step: i64,
     /// When the next sound begins, by the receiver's clock.
     clock: i64,
-    /// When the latest frame arrived.
+    /// When the latest frame arrived, and the latest that found nothing waiting.
     latest: i64,
+    back: i64,
     /// Place in the stream of the next sound.
     next: i64,
     /// Length of the expansion that ends at `clock`.
@@ -83,8 +70,7 @@ pub(super) struct Adaptive {
     waiting: VecDeque<Frame>,
     /// First steps of those that were restored from other packets.
     restored: BTreeSet<u32>,
-    /// What was played, if it is to be rendered.
-    timeline: Option<Vec<Stretch>>,
+    timeline: Timeline,
 }
 
 impl Adaptive {
@@ -96,6 +82,7 @@ impl Adaptive {
             step: step.as_nanos() as i64,
             clock: 0,
             latest: 0,
+            back: 0,
             next: 0,
             expansion: 0,
             follows: 0,
@@ -108,7 +95,7 @@ impl Adaptive {
             wait: 0,
             waiting: VecDeque::new(),
             restored: BTreeSet::new(),
-            timeline: keeps_timeline.then(Vec::new),
+            timeline: Timeline::new(keeps_timeline),
         }
     }
 
@@ -130,6 +117,9 @@ impl Adaptive {
         let now = now.as_nanos() as i64;
         self.play_until(now, losses.as_deref_mut(), tell);
         self.latest = now;
+        if self.waiting.is_empty() {
+            self.back = now;
+        }
         let place = self.place(&frame);
         let offset = now - place;
         // No sender is that far ahead of real time: the packet is damaged or forged.
@@ -234,7 +224,7 @@ impl Adaptive {
     }
 
     pub(super) fn timeline(&self) -> Option<&[Stretch]> {
-        self.timeline.as_deref()
+        self.timeline.stretches()
     }
 
     fn place(&self, frame: &Frame) -> i64 {
@@ -275,7 +265,12 @@ impl Adaptive {
             return;
         };
         let gap = self.place(&frame) - self.next;
-        if gap == 0 {
+        if gap == 0 && self.waits_for_more() {
+            self.clock += QUANTUM;
+            self.expansion += QUANTUM;
+        } else if gap == 0 && self.skips(&frame) {
+            self.skip(frame, tell);
+        } else if gap == 0 {
             self.play(frame, tell);
         } else if frame.index == self.follows && self.is_playing {
             self.pause_of_speaker(gap);
@@ -285,15 +280,41 @@ impl Adaptive {
             // The expansion was the concealment of lost frames.
             let steps = (gap.min(self.expansion) / self.step).max(1);
             let concealed = steps * self.step;
-            self.log_media(steps as u32, concealed);
+            self.timeline.media(self.next / self.step, steps as u32, concealed);
             self.next += concealed;
             self.clock += (concealed - self.expansion).max(0);
             self.expansion = (self.expansion - concealed).max(0);
         } else {
-            self.log_media(1, self.step);
+            self.timeline.media(self.next / self.step, 1, self.step);
             self.next += self.step;
             self.clock += self.step;
         }
+    }
+
+    /// True if, after a long pause, the first frame has only just arrived: more may follow at once.
+    fn waits_for_more(&self) -> bool {
+        self.expansion >= LONG_PAUSE && self.clock < self.back + FOLLOW
+    }
+
+    /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:
+    /// whether the frame is played late or not, as much speech is unheard, and the delay becomes the target again.
+    fn skips(&self, frame: &Frame) -> bool {
+        let length = i64::from(frame.steps) * self.step;
+        let newest =
+            self.waiting.back().map_or(0, |it| self.place(it) + i64::from(it.steps) * self.step);
+        self.expansion >= length && newest - self.place(frame) - length >= self.target()
+    }
+
+    fn skip(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {
+        self.waiting.pop_front();
+        let length = i64::from(frame.steps) * self.step;
+        self.timeline.media(self.next / self.step, frame.steps, length);
+        if !self.restored.remove(&frame.slot) {
+            tell(Decision::of(frame, Playout::Late(instant(self.clock - self.expansion))));
+        }
+        self.follows = frame.index.wrapping_add(1);
+        self.next += length;
+        self.expansion -= length;
     }
 
     /// The lost frame that is next, if a later one has its sound, and where that begins. A pause as long as the
@@ -329,9 +350,9 @@ impl Adaptive {
             Pace(multiply, divide) => length * multiply / divide,
         };
         if self.expansion > 0 {
-            self.log(Stretch::Expansion(self.expansion as u64));
+            self.timeline.add(Stretch::Expansion(self.expansion as u64));
         }
-        self.log_media(frame.steps, out);
+        self.timeline.media(self.next / self.step, frame.steps, out);
         let paused = Duration::from_nanos(std::mem::take(&mut self.expansion) as u64);
         tell(Decision { frame, paused, from, playout });
         self.follows = frame.index.wrapping_add(1);
@@ -372,7 +393,7 @@ impl Adaptive {
         // If timestamps have jumped back, the floor is not that of the frames that wait.
         let due = due.min(self.latest + self.most + OVERFLOW);
         self.clock = due.max(began + gap / 2).max(self.clock);
-        self.log(Stretch::Silence((self.clock - began) as u64));
+        self.timeline.add(Stretch::Silence((self.clock - began) as u64));
         self.next += gap;
         self.expansion = 0;
         self.pace = Pace::NORMAL;
@@ -393,59 +414,32 @@ impl Adaptive {
             self.next = self.place(first);
         }
     }
-
-    /// Logs steps from the next on.
-    #[inline]
-    fn log_media(&mut self, steps: u32, out: i64) {
-        if self.timeline.is_none() {
-            return;
-        }
-        let from = (self.next / self.step) as u32;
-        self.log(Stretch::Media { from, steps, out: out as u64 });
-    }
-
-    /// Stretches of equal pace are joined.
-    #[inline(never)]
-    fn log(&mut self, stretch: Stretch) {
-        let Some(timeline) = &mut self.timeline else { return };
-        if let (
-            Some(Stretch::Media { from, steps, out }),
-            Stretch::Media { from: next, steps: more, out: longer },
-        ) = (timeline.last_mut(), stretch)
-            && *from + *steps == next
-            && *out * u64::from(more) == longer * u64::from(*steps)
-        {
-            *steps += more;
-            *out += longer;
-            return;
-        }
-        timeline.push(stretch);
-    }
 }
 
-fn instant(nanos: i64) -> Instant {
+pub(super) fn instant(nanos: i64) -> Instant {
     Instant::from_nanos(nanos.max(0) as u64)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
+    use super::super::{Buffer, Profile};
     use super::*;
 
-    const STEP: Duration = Duration::from_millis(20);
+    pub(crate) const STEP: Duration = Duration::from_millis(20);
 
-    fn ms(ms: i64) -> i64 {
+    pub(crate) fn ms(ms: i64) -> i64 {
         ms * MS
     }
 
     /// What became of each frame that arrived, by its slot: delay of playout in ms since its place in the
     /// stream, or `None` if late; the pause before it in ms; and the buffer.
-    type Outcome = (Vec<(u32, Option<i64>)>, Vec<(u32, i64)>, Adaptive);
+    type Outcome = (Vec<(u32, Option<i64>)>, Vec<(u32, i64)>, Buffer);
 
     /// Frames of 20 ms with these delays in ms; `None` for lost ones. A slot without a frame is a pause.
-    fn play(frames: &[(u32, Option<i64>)], config: &Config) -> Outcome {
-        let mut buffer = Adaptive::new(config, STEP, true);
+    pub(crate) fn play(frames: &[(u32, Option<i64>)], config: &Config) -> Outcome {
+        let mut buffer = Buffer::new(config, (STEP, STEP), true, 0);
         let (mut fates, mut pauses) = (Vec::new(), Vec::new());
         let mut arrivals: Vec<(i64, Frame)> = Vec::new();
         for (index, (slot, delay)) in (0..).zip(frames) {
@@ -467,13 +461,16 @@ mod tests {
             }
         };
         for (at, frame) in arrivals {
-            buffer.on_frame(frame, instant(ms(at)), None, &mut tell);
+            buffer.on_frame(frame, Instant::ZERO, instant(ms(at)), &mut tell);
         }
-        buffer.finish(None, &mut tell);
+        buffer.finish(&mut tell);
         (fates, pauses, buffer)
     }
 
-    fn steady(frames: u32, delay: impl Fn(u32) -> Option<i64>) -> Vec<(u32, Option<i64>)> {
+    pub(crate) fn steady(
+        frames: u32,
+        delay: impl Fn(u32) -> Option<i64>,
+    ) -> Vec<(u32, Option<i64>)> {
         (0..frames).map(|slot| (slot, delay(slot))).collect()
     }
 
@@ -510,7 +507,7 @@ mod tests {
         assert!(fates.iter().all(|(_, delay)| delay.is_some()));
         assert_eq!(pauses, [], "a gap is no pause");
         // Each step was played: what arrived and what did not.
-        let steps: u32 = buffer.timeline.iter().flatten().map(steps_of).sum();
+        let steps: u32 = buffer.timeline().unwrap_or_default().iter().map(steps_of).sum();
         assert_eq!(steps, 995);
     }
 
@@ -531,7 +528,7 @@ mod tests {
         let (fates, pauses, buffer) = play(&frames, &Config::default());
         assert!(fates.iter().all(|(_, delay)| delay.is_some()));
         assert_eq!(pauses, []);
-        let silences = buffer.timeline.iter().flatten();
+        let silences = buffer.timeline().unwrap_or_default().iter();
         let silences = silences.filter(|stretch| matches!(stretch, Stretch::Silence(_)));
         assert_eq!(silences.count(), 9);
     }
@@ -549,7 +546,7 @@ mod tests {
 
     #[test]
     fn the_delay_of_a_pause_is_that_of_the_speech_before() {
-        let mut buffer = Adaptive::new(&Config::default(), STEP, false);
+        let mut buffer = Buffer::new(&Config::default(), (STEP, STEP), false, 0);
         for slot in (0..50).chain(500..550) {
             let frame = Frame {
                 slot,
@@ -558,9 +555,10 @@ mod tests {
                 encoding: Some(0),
                 repeats: 0,
             };
-            buffer.on_frame(frame, instant(ms(i64::from(slot) * 20 + 30)), None, &mut |_| {});
-            let (delay, _) = buffer.gauges();
-            assert!(delay <= ms(120), "{slot}: {delay}");
+            let now = instant(ms(i64::from(slot) * 20 + 30));
+            buffer.on_frame(frame, Instant::ZERO, now, |_| {});
+            let delay = buffer.gauges().map(|[delay, _]| delay);
+            assert!(delay <= Some(Duration::from_millis(120)), "{slot}: {delay:?}");
         }
     }
 
@@ -613,27 +611,22 @@ mod tests {
                 (0_i64..300, prop_oneof![(0_u32..220), Just(199), any::<u32>()], any::<bool>(), 0_u32..3),
                 1..80,
             ),
+            profile in profiles(),
         ) {
-            let config = Config::default();
-            let mut buffer = Adaptive::new(&config, STEP, true);
+            let config = Config { profile: Some(profile), ..Config::default() };
+            let mut buffer = Buffer::new(&config, (STEP, STEP), true, 0);
             let (mut now, mut slot, mut index) = (0, 50, 0_u32);
-            let mut seen = BTreeSet::new();
             for (wait, ahead, follows, lost) in arrivals {
                 now += wait;
                 slot = if ahead < 220 { slot + ahead } else { ahead };
                 index += if follows { 1 } else { lost };
                 let frame = Frame { slot, steps: 1, index, encoding: Some(0), repeats: 0 };
-                if seen.insert(slot) {
-                    buffer.on_frame(frame, instant(ms(now)), None, &mut |_| ());
-                }
+                buffer.on_frame(frame, Instant::ZERO, instant(ms(now)), |_| ());
                 slot %= u32::MAX / 2;
             }
-            buffer.finish(None, &mut |_| ());
-            let out = |stretch: &Stretch| match stretch {
-                Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out) => *out,
-            };
-            let heard: u64 = buffer.timeline().unwrap_or_default().iter().map(out).sum();
-            let longest = ms(now) + 2 * (buffer.most + OVERFLOW);
+            buffer.finish(|_| ());
+            let heard: u64 = buffer.timeline().unwrap_or_default().iter().map(out_of).sum();
+            let longest = ms(now) + 2 * (config.max_delay().as_nanos() as i64 + OVERFLOW);
             prop_assert!(heard as i64 <= longest, "{heard} {longest}");
         }
 
@@ -642,33 +635,43 @@ mod tests {
         #[test]
         fn playout_is_causal_and_in_order(
             frames in prop::collection::vec((1..30_u32, prop::option::of(0..900_i64)), 1..300),
+            profile in profiles(),
         ) {
             let mut slot = 0;
             let frames: Vec<_> = frames.into_iter().map(|(gap, delay)| {
                 slot += if gap > 25 { gap } else { 1 };
                 (slot, delay)
             }).collect();
-            let (fates, _, buffer) = play(&frames, &Config::default());
+            let config = Config { profile: Some(profile), ..Config::default() };
+            let (fates, _, buffer) = play(&frames, &config);
             let arrived = frames.iter().filter(|(_, delay)| delay.is_some()).count();
             prop_assert_eq!(fates.len(), arrived);
-            let mut last = i64::MIN;
+            let mut instants = Vec::new();
             for (slot, delay) in &fates {
                 if let Some(delay) = delay {
                     let sent = frames.iter().find(|it| it.0 == *slot).and_then(|it| it.1);
                     prop_assert!(Some(*delay) >= sent);
-                    let at = i64::from(*slot) * 20 + delay;
-                    prop_assert!(at >= last);
-                    last = at;
+                    instants.push(i64::from(*slot) * 20 + delay);
                 }
             }
-            let first = fates.iter().find_map(|(slot, delay)| Some(i64::from(*slot) * 20 + (*delay)?));
-            let length: u64 = buffer.timeline.iter().flatten().map(|stretch| match stretch {
-                Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out) => *out,
-            }).sum();
-            if let Some(first) = first {
-                let played = (buffer.clock - buffer.expansion) / MS - first;
-                prop_assert!((length as i64 / MS - played).abs() <= 1, "{} {}", length / 1_000_000, played);
+            prop_assert!(instants.is_sorted());
+            let timeline = buffer.timeline().unwrap_or_default();
+            let length: u64 = timeline.iter().map(out_of).sum();
+            let latest = timeline.last().map_or(0, |last| out_of(last) / u64::from(steps_of(last).max(1)));
+            if let (Some(first), Some(last)) = (instants.first(), instants.last()) {
+                let (played, until_last) = (last - first, (length - latest) as i64 / MS);
+                prop_assert!((until_last - played).abs() <= 1, "{until_last} {played}");
             }
+        }
+    }
+
+    fn profiles() -> impl Strategy<Value = Profile> {
+        prop_oneof![Just(Profile::Talkspurt), Just(Profile::Libwebrtc)]
+    }
+
+    fn out_of(stretch: &Stretch) -> u64 {
+        match stretch {
+            Stretch::Media { out, .. } | Stretch::Expansion(out) | Stretch::Silence(out) => *out,
         }
     }
 }

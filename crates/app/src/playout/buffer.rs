@@ -6,11 +6,13 @@ use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::Playout;
 use talkspurt_proto::time::{Duration, Instant};
 
-use super::adaptive::{Adaptive, Stretch};
+use super::adaptive::Adaptive;
 use super::fixed::Fixed;
 use super::losses::Losses;
+use super::neteq::NetEq;
 use super::talkspurt::Talkspurt;
-use super::{Config, Kind};
+use super::timeline::Stretch;
+use super::{Config, Kind, Profile};
 
 /// A frame that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,7 @@ enum Method {
     Fixed(Fixed),
     Talkspurt(Talkspurt),
     Adaptive(Box<Adaptive>),
+    NetEq(Box<NetEq>),
 }
 
 impl Buffer {
@@ -96,11 +99,16 @@ impl Buffer {
                 Method::Fixed(Fixed::new(config.buffer(), anchor, step, longest))
             }
             Kind::Talkspurt => Method::Talkspurt(Talkspurt::new(step)),
-            Kind::Adaptive => {
-                Method::Adaptive(Box::new(Adaptive::new(config, step, keeps_timeline)))
-            }
+            Kind::Adaptive => match config.profile() {
+                Profile::Talkspurt => {
+                    Method::Adaptive(Box::new(Adaptive::new(config, step, keeps_timeline)))
+                }
+                Profile::Libwebrtc => {
+                    Method::NetEq(Box::new(NetEq::new(config, step, keeps_timeline)))
+                }
+            },
         };
-        let keeps_found = !matches!(method, Method::Adaptive(_));
+        let keeps_found = config.kind() != Kind::Adaptive;
         let losses = || Losses::new(config.recovery_wait, step, reach as usize, keeps_found);
         let losses = (reach > 0).then(|| Box::new(losses()));
         Self { method, seen: Seen::default(), losses }
@@ -130,6 +138,7 @@ impl Buffer {
             }
             Method::Talkspurt(talkspurt) => tell(talkspurt.on_frame(frame, arrival)),
             Method::Adaptive(adaptive) => adaptive.on_frame(frame, arrival, None, &mut tell),
+            Method::NetEq(neteq) => neteq.on_frame(frame, arrival, None, &mut tell),
         }
     }
 
@@ -143,8 +152,10 @@ impl Buffer {
         tell: &mut impl FnMut(Decision),
     ) {
         let Some(losses) = &mut self.losses else { return };
-        if let Method::Adaptive(adaptive) = &mut self.method {
-            return adaptive.on_frame(frame, arrival, Some(losses), tell);
+        match &mut self.method {
+            Method::Adaptive(it) => return it.on_frame(frame, arrival, Some(losses), tell),
+            Method::NetEq(it) => return it.on_frame(frame, arrival, Some(losses), tell),
+            Method::Fixed(_) | Method::Talkspurt(_) => {}
         }
         losses.recover_until(arrival, tell);
         losses.on_frame(&frame);
@@ -153,7 +164,7 @@ impl Buffer {
             Method::Fixed(fixed) => {
                 Decision::of(frame, fixed.on_frame(frame.slot, captured, arrival))
             }
-            Method::Adaptive(_) => return,
+            Method::Adaptive(_) | Method::NetEq(_) => return,
         };
         if let Playout::Played(due) = decision.playout {
             let early = due.saturating_since(arrival).as_nanos() as i64;
@@ -180,6 +191,7 @@ impl Buffer {
             Method::Adaptive(adaptive) => {
                 return adaptive.on_restored(frame, now, losses, &mut tell);
             }
+            Method::NetEq(neteq) => return neteq.on_restored(frame, now, losses, &mut tell),
             Method::Fixed(fixed) => fixed.on_frame(frame.slot, captured, now),
             Method::Talkspurt(talkspurt) => talkspurt.on_restored(&frame, now),
         };
@@ -197,6 +209,7 @@ impl Buffer {
             (Method::Adaptive(adaptive), losses) => {
                 adaptive.finish(losses.as_deref_mut(), &mut tell)
             }
+            (Method::NetEq(neteq), losses) => neteq.finish(losses.as_deref_mut(), &mut tell),
             (_, Some(losses)) => losses.recover_until(Instant::HORIZON, &mut tell),
             _ => {}
         }
@@ -205,16 +218,22 @@ impl Buffer {
     /// Delay of playout relative to the fastest packets, and the target; only of adaptive playout.
     #[must_use]
     pub fn gauges(&self) -> Option<[Duration; 2]> {
-        let Method::Adaptive(adaptive) = &self.method else { return None };
-        let (delay, target) = adaptive.gauges();
+        let (delay, target) = match &self.method {
+            Method::Adaptive(adaptive) => adaptive.gauges(),
+            Method::NetEq(neteq) => neteq.gauges(),
+            Method::Fixed(_) | Method::Talkspurt(_) => return None,
+        };
         Some([delay, target].map(|nanos| Duration::from_nanos(nanos as u64)))
     }
 
     /// What was played, in order; `None` if every frame was played at its place in the stream.
     #[must_use]
     pub fn timeline(&self) -> Option<&[Stretch]> {
-        let Method::Adaptive(adaptive) = &self.method else { return None };
-        adaptive.timeline()
+        match &self.method {
+            Method::Adaptive(adaptive) => adaptive.timeline(),
+            Method::NetEq(neteq) => neteq.timeline(),
+            Method::Fixed(_) | Method::Talkspurt(_) => None,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Delays of the packets of a stream relative to its fastest packets, and the target delay of playout that
-//! follows from them: a histogram with a forgetting factor, of which the target is a quantile, and a detector
-//! of recurring peaks. The method is that of NetEq, WebRTC's jitter buffer; comments name the differences.
+//! follows from them: that with the least cost by the E-model's terms for delay and loss, or the quantile that
+//! is configured.
 //!
 //! All times are nanoseconds of the receiver's clock; an *offset* is the arrival of a packet less its place in
 //! the stream. All arithmetic is integer.
@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// The largest offset of each interval enters the histogram.
+/// The target changes once in each interval.
 const INTERVAL: i64 = 500 * MS;
 /// A delay is relative to the fastest packet of this many intervals.
 const SPAN: usize = 4;
@@ -17,30 +17,27 @@ const FINE: i64 = 5 * MS;
 const COARSE: i64 = 20 * MS;
 const FINE_BUCKETS: usize = 64;
 const BUCKETS: usize = FINE_BUCKETS + 96;
-/// One, as a weight of the histogram.
-const ONE: u64 = 1 << 30;
-/// The share that a new value replaces, once there are many: 1 − 0.983.
-const FORGET: u64 = ONE * 17 / 1000;
-/// How much longer than the target a peak is.
-const PEAK: i64 = 80 * MS;
-/// Two peaks farther apart than this are not recurring.
-const LONGEST_PERIOD: i64 = 16_000 * MS;
-/// Peaks remembered.
-const PEAKS: usize = 8;
+/// Weight of a packet. Weights lose this share with each interval: the memory is 40 s.
+const ONE: u64 = 1 << 20;
+const FORGETTING: u64 = 80;
+/// Cost of loss in thousandths of R, and of a millisecond of delay in the buffer, up to and beyond 100 ms:
+/// G.107's terms of random loss (as of G.711 with concealment) and of delay, whose slope grows beyond a
+/// mouth-to-ear delay of about 160 ms.
+pub(super) const COST_OF_LOSS: u64 = 400_000;
+const COST_OF_MS: u64 = 25;
+const COST_OF_MS_BEYOND: u64 = 100;
+const SHORT_MS: u64 = 100;
 
 /// The packets of an interval.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Interval {
-    /// The least and the largest offset.
-    least: i64,
-    largest: i64,
+    /// Their offsets.
+    offsets: Vec<i64>,
+    /// The least offset of these and of the intervals before.
+    floor: i64,
     /// The largest delay, relative to the packets before; and that of the packets in order.
     delay: i64,
     in_order: i64,
-}
-
-impl Interval {
-    const NONE: Self = Self { least: i64::MAX, largest: i64::MIN, delay: 0, in_order: 0 };
 }
 
 /// The delays of a stream.
@@ -51,35 +48,28 @@ pub(super) struct Delays {
     ends: Option<i64>,
     /// The least offset of the last `SPAN` intervals and the current one.
     pub(super) floor: i64,
-    /// The delay at which the quantile of packets arrives in time, before limits.
+    /// The target delay, before limits.
     pub(super) target: i64,
-    quantile: u64,
-    /// Earlier intervals, oldest first. The last `SPAN` are not yet in the histogram: whether they were
-    /// slow, or the path has become longer, later packets tell.
+    /// Share of the packets that may be late, of 2³⁰; `None` to weigh delay against loss.
+    late: Option<u64>,
+    /// The last `SPAN` intervals, oldest first. They are not yet in the histogram: whether they were slow, or
+    /// the path has become longer, later packets tell.
     intervals: VecDeque<Interval>,
-    /// Weights that sum to about `ONE`.
-    histogram: Box<[u32; BUCKETS]>,
-    /// All buckets from this one on are empty.
-    empty_from: usize,
-    counted: u64,
-    /// Time and height of the latest peaks.
-    peaks: VecDeque<(i64, i64)>,
+    /// Weights of earlier packets.
+    histogram: Box<[u64; BUCKETS]>,
 }
 
 impl Delays {
     /// No packets yet; `initial` is the target until the first interval has passed.
-    pub(super) fn new(quantile: f64, initial: i64) -> Self {
+    pub(super) fn new(quantile: Option<f64>, initial: i64) -> Self {
         Self {
-            current: Interval::NONE,
+            current: Interval { floor: i64::MAX, ..Interval::default() },
             ends: None,
             floor: i64::MAX,
             target: initial,
-            quantile: (quantile * ONE as f64) as u64,
-            intervals: VecDeque::with_capacity(2 * SPAN + 1),
+            late: quantile.map(|share| ((1.0 - share) * f64::from(1_u32 << 30)) as u64),
+            intervals: VecDeque::with_capacity(SPAN + 1),
             histogram: Box::new([0; BUCKETS]),
-            empty_from: 0,
-            counted: 0,
-            peaks: VecDeque::new(),
         }
     }
 
@@ -90,11 +80,12 @@ impl Delays {
             self.next_interval(now);
         }
         self.floor = self.floor.min(offset);
-        self.current.least = self.current.least.min(offset);
-        self.current.largest = self.current.largest.max(offset);
-        self.current.delay = self.current.delay.max(offset - self.floor);
+        let current = &mut self.current;
+        current.offsets.push(offset);
+        current.floor = self.floor;
+        current.delay = current.delay.max(offset - self.floor);
         if in_order {
-            self.current.in_order = self.current.in_order.max(offset - self.floor);
+            current.in_order = current.in_order.max(offset - self.floor);
         }
     }
 
@@ -111,107 +102,75 @@ impl Delays {
         if !ended {
             return;
         }
-        self.intervals.push_back(std::mem::replace(&mut self.current, Interval::NONE));
-        if self.intervals.len() > SPAN {
-            self.count();
-        }
-        if self.intervals.len() > 2 * SPAN {
-            self.intervals.pop_front();
-        }
-        let quantile = self.quantile();
-        self.detect_peak(now, quantile);
-        self.target = quantile.max(self.peak(now));
-        let latest = self.intervals.iter().rev().take(SPAN);
-        self.floor = latest.map(|all| all.least).min().unwrap_or(i64::MAX);
-    }
-
-    /// The delay of interval `i`. NetEq's is relative to the packets before it. Here it is also compared with
-    /// those after it: if they are as slow, the path has become longer, and this is no jitter.
-    fn delay(&self, i: usize) -> i64 {
-        let it = &self.intervals[i];
-        let after = self.intervals.iter().skip(i + 1).take(SPAN).map(|all| all.least).min();
-        after.map_or(it.delay, |after| it.delay.min(it.largest - after))
-    }
-
-    /// Moves an interval to the histogram.
-    fn count(&mut self) {
-        let delay = self.delay(self.intervals.len() - 1 - SPAN);
-        let share = self.share();
-        self.counted += 1;
-        for weight in &mut self.histogram[..self.empty_from] {
-            *weight = (u64::from(*weight) * (ONE - share) / ONE) as u32;
-        }
-        self.histogram[bucket(delay)] += share as u32;
-        self.empty_from = self.empty_from.max(bucket(delay) + 1);
-        while self.empty_from > 0 && self.histogram[self.empty_from - 1] == 0 {
-            self.empty_from -= 1;
-        }
-    }
-
-    /// The share of the next value: large at first, so that the histogram fills quickly.
-    fn share(&self) -> u64 {
-        (2 * ONE / (self.counted + 2)).max(FORGET)
-    }
-
-    /// The smallest delay that the quantile of the histogram and of the latest intervals does not exceed.
-    fn quantile(&self) -> i64 {
-        let first = self.intervals.len().saturating_sub(SPAN);
-        let number = self.intervals.len() - first;
-        let mut latest = [0; SPAN];
-        for (at, i) in latest.iter_mut().zip(first..self.intervals.len()) {
-            *at = bucket(self.delay(i));
-        }
-        let latest = &mut latest[..number];
-        latest.sort_unstable();
-        let even = ONE / number.max(1) as u64;
-        let share = if self.counted == 0 { even } else { self.share().min(even) };
-        let rest = ONE - share * number as u64;
-        let mut left = ONE - self.quantile;
-        // From the longest delay down.
-        let mut latest = latest.iter().rev().copied().peekable();
-        let from = self.empty_from.max(latest.peek().map_or(0, |at| at + 1));
-        for at in (0..from).rev() {
-            let mut weight = u64::from(self.histogram[at]) * rest / ONE;
-            while latest.next_if_eq(&at).is_some() {
-                weight += share;
-            }
-            if weight > left {
-                return upper_edge(at);
-            }
-            left -= weight;
-        }
-        upper_edge(0)
-    }
-
-    fn detect_peak(&mut self, now: i64, quantile: i64) {
-        let height = self.delay(self.intervals.len() - 1);
-        if height > quantile + PEAK {
-            // Intervals in a row are one peak.
-            match self.peaks.back_mut().filter(|(at, _)| now - *at <= 2 * INTERVAL) {
-                Some(peak) => *peak = (now, peak.1.max(height)),
-                None => self.peaks.push_back((now, height)),
-            }
-        }
-        while self.peaks.len() > PEAKS
-            || self.peaks.front().is_some_and(|(at, _)| now - at > 4 * LONGEST_PERIOD)
+        // The oldest is used again.
+        let mut next = Interval::default();
+        if self.intervals.len() == SPAN
+            && let Some(oldest) = self.intervals.pop_front()
         {
-            self.peaks.pop_front();
+            self.histogram.iter_mut().for_each(|weight| *weight -= *weight / FORGETTING);
+            // It is compared with those after it: the one that has just ended, too.
+            let least = self.least_from(0).min(least(&self.current));
+            for offset in &oldest.offsets {
+                self.histogram[bucket(*offset - oldest.floor.max(least))] += ONE;
+            }
+            next = oldest;
         }
+        next.offsets.clear();
+        next = Interval { offsets: next.offsets, ..Interval::default() };
+        self.intervals.push_back(std::mem::replace(&mut self.current, next));
+        self.target = self.best();
+        self.floor = self.least_from(0);
+        self.current.floor = self.floor;
     }
 
-    /// The height that recurs: the second largest of the latest peaks, if no two are farther apart than
-    /// `LONGEST_PERIOD` and twice their longest period has not passed without another; 0 without. (NetEq
-    /// takes the largest. A single outage of two seconds then delays everything that follows by as much.)
-    fn peak(&self, now: i64) -> i64 {
-        let periods = self.peaks.iter().zip(self.peaks.iter().skip(1)).map(|(a, b)| b.0 - a.0);
-        let Some(period) = periods.max().filter(|period| *period <= LONGEST_PERIOD) else {
-            return 0;
-        };
-        let recurring = self.peaks.back().is_some_and(|(at, _)| now - at <= 2 * period);
-        let mut heights: Vec<i64> = self.peaks.iter().map(|(_, height)| *height).collect();
-        heights.sort_unstable();
-        if recurring { heights[heights.len() - 2] } else { 0 }
+    /// The least offset of the intervals from this one on.
+    fn least_from(&self, first: usize) -> i64 {
+        self.intervals.iter().skip(first).map(least).min().unwrap_or(i64::MAX)
     }
+
+    /// The delay with the least cost, or of which the configured share of packets is not later.
+    fn best(&self) -> i64 {
+        let mut weights = self.histogram.clone();
+        for (i, interval) in self.intervals.iter().enumerate() {
+            // Those after it were as slow: the path has become longer, and this is no jitter.
+            let after = self.least_from(i + 1);
+            let base = if after == i64::MAX { interval.floor } else { interval.floor.max(after) };
+            for offset in &interval.offsets {
+                weights[bucket(*offset - base)] +=
+                    ONE * std::env::var("RW").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
+            }
+        }
+        let all: u64 = weights.iter().sum();
+        let (mut later, mut best) = (all, (u128::MAX, 0));
+        for (at, weight) in weights.iter().enumerate() {
+            later -= weight;
+            let delay = upper_edge(at);
+            if let Some(late) = self.late {
+                if u128::from(later) << 30 <= u128::from(late) * u128::from(all) {
+                    return delay;
+                }
+                continue;
+            }
+            let ms = (delay / MS) as u64;
+            let e =
+                |n: &str, d: u64| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d);
+            let (a, b, s) = (e("CA", COST_OF_MS), e("CB", COST_OF_MS_BEYOND), e("CS", SHORT_MS));
+            let of_delay = ms.min(s) * a + ms.saturating_sub(s) * b;
+            let cost = u128::from(of_delay) * u128::from(all)
+                + u128::from(COST_OF_LOSS) * u128::from(later);
+            if cost < best.0 {
+                best = (cost, delay);
+            }
+            if later == 0 {
+                break;
+            }
+        }
+        best.1
+    }
+}
+
+fn least(interval: &Interval) -> i64 {
+    interval.offsets.iter().copied().min().unwrap_or(i64::MAX)
 }
 
 fn bucket(delay: i64) -> usize {
@@ -229,11 +188,13 @@ fn upper_edge(bucket: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Targets in ms, two a second, of packets every 20 ms with these delays in ms.
-    fn targets(delays: impl IntoIterator<Item = i64>) -> Vec<i64> {
-        let mut it = Delays::new(0.95, 80 * MS);
+    fn targets(quantile: Option<f64>, delays: impl IntoIterator<Item = i64>) -> Vec<i64> {
+        let mut it = Delays::new(quantile, 80 * MS);
         let mut targets = Vec::new();
         for (number, delay) in (0..).zip(delays) {
             let sent = number * 20 * MS;
@@ -260,32 +221,54 @@ mod tests {
 
     #[test]
     fn without_jitter_the_target_is_the_least() {
-        assert!(targets([50; 500])[2..].iter().all(|target| *target == 5));
+        for quantile in [None, Some(0.99)] {
+            assert!(targets(quantile, [50; 500])[2..].iter().all(|target| *target == 5));
+        }
     }
 
     #[test]
-    fn the_target_is_the_quantile_of_the_largest_delays() {
-        // One packet in 100 is 60 ms late: every fourth interval, which is more than 5 % of them.
-        let found = targets((0..3000).map(|n| if n % 100 == 50 { 60 } else { 0 }));
-        assert!(found[10..].iter().all(|target| *target == 65), "{found:?}");
-        // One in 1250: an interval in 50. After the first, the target forgets it.
-        let found = targets((0..10_000).map(|n| if n % 1250 == 700 { 60 } else { 0 }));
-        let kept = found[200..].iter().filter(|target| **target > 5).count();
-        assert!(kept < found[200..].len() / 3, "{found:?}");
+    fn the_quantile_of_the_packets_is_in_time() {
+        // One packet in 50 is 60 ms late.
+        let late = || (0..3000).map(|n| if n % 50 == 40 { 60 } else { 0 });
+        assert!(targets(Some(0.97), late())[10..].iter().all(|target| *target == 5));
+        assert!(targets(Some(0.99), late())[10..].iter().all(|target| *target == 65));
+    }
+
+    #[test]
+    fn delay_is_weighed_against_loss() {
+        // 60 ms of delay are 1.5 of R, one late packet in a hundred is 4, and one in a thousand 0.4.
+        let often = targets(None, (0..3000).map(|n| if n % 100 == 50 { 60 } else { 0 }));
+        assert!(often[10..].iter().all(|target| *target == 65), "{often:?}");
+        let rarely = targets(None, (0..6000).map(|n| if n % 1000 == 700 { 60 } else { 0 }));
+        assert!(rarely[100..].iter().all(|target| *target == 5), "{rarely:?}");
     }
 
     #[test]
     fn a_longer_path_is_no_jitter() {
         for (before, after) in [(20, 200), (200, 20)] {
-            let found = targets((0..3000).map(|n| if n < 1500 { before } else { after }));
+            let path = (0..3000).map(|n| if n < 1500 { before } else { after });
+            let found = targets(None, path);
             assert!(found[70..].iter().all(|target| *target <= 20), "{found:?}");
         }
     }
 
-    #[test]
-    fn recurring_peaks_raise_the_target() {
-        // A hand-over every 15 s delays a few packets: an interval in 30, below the quantile.
-        let found = targets((0..6000).map(|n| if n % 750 >= 745 { 150 } else { 10 }));
-        assert!(found[150..].iter().all(|target| *target >= 140), "{found:?}");
+    proptest! {
+        /// For equal arrivals, a larger share in time never has a shorter target.
+        #[test]
+        fn the_target_rises_with_the_quantile(
+            delays in prop::collection::vec((0_i64..40, 1_usize..40, 0_i64..1500), 1..60),
+            mut quantiles in prop::collection::vec(0.01..0.999_f64, 2..5),
+        ) {
+            let trace = delays.iter().flat_map(|(jitter, length, spike)| {
+                (0..*length).map(move |n| spike / (n as i64 + 1) + n as i64 * 7919 % (jitter + 1))
+            });
+            let trace: Vec<_> = trace.collect();
+            quantiles.sort_by(f64::total_cmp);
+            let found: Vec<_> =
+                quantiles.iter().map(|share| targets(Some(*share), trace.iter().copied())).collect();
+            for pair in found.windows(2) {
+                prop_assert!(pair[0].iter().zip(&pair[1]).all(|(less, more)| less <= more));
+            }
+        }
     }
 }

@@ -8,9 +8,11 @@ mod fixed;
 mod live;
 mod losses;
 mod mix;
+mod neteq;
 mod pauses;
 mod render;
 mod talkspurt;
+mod timeline;
 mod timescale;
 
 use schemars::JsonSchema;
@@ -19,11 +21,11 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
 pub use crate::codec::Concealment;
-pub use adaptive::Stretch;
 pub use buffer::{Buffer, Decision, Frame};
 pub use live::Live;
 pub use mix::Heard;
 pub use render::{Received, Spoken, render};
+pub use timeline::Stretch;
 
 /// How received speech is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,17 +37,20 @@ pub struct Config {
     pub buffer: Option<Duration>,
     /// With `fixed`: reference instant of the buffer.
     pub anchor: Option<Anchor>,
-    /// With `adaptive`: share of packets (of the slowest in each half second) that are to arrive in time, above
-    /// 0 and below 1; without it 0.9.
+    /// With `adaptive`: how it decides; without it `talkspurt`.
+    pub profile: Option<Profile>,
+    /// With `adaptive`: share of packets that are to arrive in time, above 0 and below 1. Without it, the profile
+    /// `talkspurt` weighs delay against loss; `libwebrtc` takes 0.95 of the slowest packets of each half second.
     #[schemars(range(min = 0, max = 1))]
     pub quantile: Option<f64>,
     /// With `adaptive`: delay beyond the fastest packet's at the beginning; without it 80 ms.
     pub initial_delay: Option<Duration>,
-    /// With `adaptive`: minimum of the target delay beyond the fastest packet's; without it 20 ms.
+    /// With `adaptive`: minimum of the target delay beyond the fastest packet's; without it 20 ms, or 0 with
+    /// `profile = "libwebrtc"`.
     pub min_delay: Option<Duration>,
     /// With `adaptive`: maximum of the target delay beyond the fastest packet's; without it 2 s.
     pub max_delay: Option<Duration>,
-    /// With `adaptive`, of a stream with redundancy (RED, FEC, DRED): delay that is added to the target so that
+    /// With `profile = "talkspurt"`, of a stream with redundancy (RED, FEC, DRED): delay that is added to the target so that
     /// lost packets can be recovered from later ones; without it as much as pays by the E-model's
     /// terms for delay and loss, from the losses so far.
     pub recovery_wait: Option<Duration>,
@@ -65,6 +70,17 @@ pub enum Kind {
     /// The delay follows the network: speech is played faster and slower, as by the jitter buffer of WebRTC.
     #[default]
     Adaptive,
+}
+
+/// How an adaptive jitter buffer decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// As pays by the E-model's terms for delay and loss: what a good receiver can make of the network.
+    #[default]
+    Talkspurt,
+    /// As NetEq, the jitter buffer of libwebrtc, which Chromium and most programs for calls contain.
+    Libwebrtc,
 }
 
 /// Reference instant of playout.
@@ -102,7 +118,8 @@ impl Config {
             },
             Kind::Talkspurt => plain,
             Kind::Adaptive => Self {
-                quantile: Some(self.quantile()),
+                profile: Some(self.profile()),
+                quantile: self.quantile(),
                 initial_delay: Some(self.initial_delay()),
                 min_delay: Some(self.min_delay()),
                 max_delay: Some(self.max_delay()),
@@ -122,14 +139,23 @@ impl Config {
     pub fn buffer(&self) -> Duration {
         self.buffer.unwrap_or(Duration::from_millis(60))
     }
-    pub(crate) fn quantile(&self) -> f64 {
-        self.quantile.unwrap_or(0.9)
+    /// How an adaptive buffer decides.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.profile.unwrap_or_default()
+    }
+    pub(crate) fn quantile(&self) -> Option<f64> {
+        let is_needed = self.profile() == Profile::Libwebrtc;
+        self.quantile.or(is_needed.then_some(neteq::QUANTILE))
     }
     pub(crate) fn initial_delay(&self) -> Duration {
         self.initial_delay.unwrap_or(Duration::from_millis(80))
     }
     pub(crate) fn min_delay(&self) -> Duration {
-        self.min_delay.unwrap_or(Duration::from_millis(20))
+        self.min_delay.unwrap_or(match self.profile() {
+            Profile::Talkspurt => Duration::from_millis(20),
+            Profile::Libwebrtc => Duration::ZERO,
+        })
     }
     pub(crate) fn max_delay(&self) -> Duration {
         self.max_delay.unwrap_or(Duration::from_secs(2))
@@ -143,6 +169,7 @@ impl Validate for Config {
         let given = [
             ("buffer", self.buffer.is_some(), Kind::Fixed),
             ("anchor", self.anchor.is_some(), Kind::Fixed),
+            ("profile", self.profile.is_some(), Kind::Adaptive),
             ("quantile", self.quantile.is_some(), Kind::Adaptive),
             ("initial_delay", self.initial_delay.is_some(), Kind::Adaptive),
             ("min_delay", self.min_delay.is_some(), Kind::Adaptive),
@@ -173,6 +200,9 @@ impl Validate for Config {
         }
         if self.quantile.is_some_and(|quantile| !(quantile > 0.0 && quantile < 1.0)) {
             found.add("quantile", "must be above 0 and below 1");
+        }
+        if self.profile() == Profile::Libwebrtc && self.recovery_wait.is_some() {
+            found.add("recovery_wait", "only for profile = \"talkspurt\"");
         }
         if self.min_delay() > self.max_delay() {
             let why = format!("{} is above max_delay ({})", self.min_delay(), self.max_delay());
