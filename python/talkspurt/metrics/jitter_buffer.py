@@ -16,7 +16,7 @@ from talkspurt.metrics.opinion import HEARD
 if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
-FADED_S = {"g711-appendix-i": 0.06, "silence": 0.0}
+FADED_S = {"g711-appendix-i": 0.06, "g711-appendix-i-frozen": 0.06, "silence": 0.0}
 """Concealment after which nothing is heard (G.711 Appendix I)."""
 MEANS = {"jitter_buffer_delay_s": "waited_s", "jitter_buffer_target_delay_s": "aimed_s"}
 """Means over the sound taken from the buffer, and the sums that they are made of."""
@@ -101,7 +101,7 @@ def _rows(result: RunData, flow: str, bins: pl.Expr) -> pl.DataFrame:
     )
 
 
-_PLAIN = ("pcmu", "pcma")
+_PLAIN = ("pcmu", "pcma", "g722", "g726-40", "g726-32", "g726-24", "g726-16")
 """Codecs whose gaps the flow's concealment fills."""
 
 

@@ -32,6 +32,7 @@ pub const MU_LAW: Spec = Spec {
         stateless: true,
     }),
     is_external: false,
+    is_adaptive: false,
 };
 
 /// G.711 A-law.

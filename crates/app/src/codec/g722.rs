@@ -28,6 +28,7 @@ pub(super) const SPEC: Spec = Spec {
         decoder: |_| Box::new(Receiver::default()),
         stateless: false,
     }),
+    is_adaptive: true,
     ..MU_LAW
 };
 
@@ -65,7 +66,7 @@ fn saturate(x: i32) -> i32 {
 }
 
 /// The adaptive predictor and quantizer of a band (blocks 3 and 4), the same at both ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Band {
     is_low: bool,
     nb: i32,
@@ -252,6 +253,15 @@ impl Receiver {
 }
 
 impl Decoder for Receiver {
+    fn follow(&mut self, heard: &[i16], concealed: &[i16]) {
+        let Bands { low, high, .. } = &self.0;
+        let mut bands = Bands { low: low.clone(), high: high.clone(), ..Bands::default() };
+        for pair in heard[heard.len().saturating_sub(24)..].chunks_exact(2) {
+            bands.filter([pair[0].into(), pair[1].into()]);
+        }
+        let codes = Transmitter(bands).encode(concealed, None);
+        self.decode(&codes);
+    }
     fn decode(&mut self, payload: &[u8]) -> Vec<i16> {
         payload.iter().flat_map(|code| self.samples(*code)).collect()
     }

@@ -25,6 +25,7 @@ pub(super) const AT_40: Spec = Spec {
         decoder: |encoding| Box::new(Adpcm::new(quantizer(encoding))),
         stateless: false,
     }),
+    is_adaptive: true,
     ..MU_LAW
 };
 /// 32 kbit/s.
@@ -328,6 +329,10 @@ impl Encoder for Adpcm {
 }
 
 impl Decoder for Adpcm {
+    fn follow(&mut self, _: &[i16], concealed: &[i16]) {
+        // The encoder contains the decoder.
+        self.encode(concealed, None);
+    }
     fn decode(&mut self, payload: &[u8]) -> Vec<i16> {
         let bits = self.quantizer.bits;
         let (mut packed, mut held, mut pcm) = (0_u32, 0, Vec::with_capacity(payload.len() * 4));

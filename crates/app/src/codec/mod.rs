@@ -7,6 +7,7 @@
 
 pub mod comfort_noise;
 pub mod external;
+mod following;
 pub mod g711;
 mod g722;
 mod g726;
@@ -58,6 +59,8 @@ pub trait Decoder: fmt::Debug + Send {
     fn pause(&mut self, _samples: usize) -> Option<Vec<i16>> {
         None
     }
+    /// Adapts to the concealed sound of a gap, which follows what was `heard`.
+    fn follow(&mut self, _heard: &[i16], _concealed: &[i16]) {}
     /// Conceals a lost packet. `None` if the codec leaves that to the flow's concealment.
     fn conceal(&mut self, _samples: usize) -> Option<Vec<i16>> {
         None
@@ -111,6 +114,8 @@ pub struct Spec {
     pub sound: Option<Sound>,
     /// True if its encoder and decoder must be [registered](external).
     pub is_external: bool,
+    /// True if its decoder adapts to each packet and can [follow](Decoder::follow) concealment instead.
+    pub is_adaptive: bool,
 }
 
 /// What conceals gaps, and its robustness.
@@ -137,6 +142,10 @@ pub enum Concealment {
     #[default]
     #[serde(rename = "g711-appendix-i")]
     G711AppendixI,
+    /// The same, but decoders of G.722 and G.726 keep the state of the last packet before a gap, as those of
+    /// simple receivers do, and click after it.
+    #[serde(rename = "g711-appendix-i-frozen")]
+    G711AppendixIFrozen,
 }
 
 impl Concealment {
@@ -146,7 +155,7 @@ impl Concealment {
     pub const fn delay(self) -> Duration {
         match self {
             Self::Silence => Duration::ZERO,
-            Self::G711AppendixI => Duration::from_micros(3750),
+            Self::G711AppendixI | Self::G711AppendixIFrozen => Duration::from_micros(3750),
         }
     }
 }
@@ -253,7 +262,7 @@ impl Codec {
         match (self.spec().bpl, concealment) {
             (Bpl::Decoder(bpl), _) => bpl,
             (Bpl::Playout { silence, .. }, Concealment::Silence) => silence,
-            (Bpl::Playout { appendix_i, .. }, Concealment::G711AppendixI) => appendix_i,
+            (Bpl::Playout { appendix_i, .. }, _) => appendix_i,
         }
     }
     /// A codec of the same Recommendation for which G.113 Appendix I has both factors; `None` if this one has
@@ -367,6 +376,17 @@ impl Encoding {
             self.codec.spec().sound.map(|sound| (sound.decoder)(self))?
         };
         Some(if self.red > 0 { Box::new(red::Receiver::new(decoder, self)) } else { decoder })
+    }
+    /// The decoder of a receiver with this concealment; `None` without audio.
+    #[must_use]
+    pub fn receiver(&self, concealment: Concealment) -> Option<Box<dyn Decoder>> {
+        let decoder = self.decoder()?;
+        let follows = self.codec.spec().is_adaptive && !self.stand_in;
+        Some(if follows && concealment == Concealment::G711AppendixI {
+            Box::new(following::Following::new(decoder, self))
+        } else {
+            decoder
+        })
     }
     /// RTP payload type.
     #[must_use]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use talkspurt_proto::time::Duration;
 
 use super::{Received, Stretch};
-use crate::codec::{self, Decoder, Encoding};
+use crate::codec::{self, Concealment, Decoder, Encoding};
 use crate::conceal;
 
 /// Sound kept for concealment.
@@ -41,7 +41,7 @@ impl Live {
         let (step, best) = (codec::step(encodings), &encodings[0]);
         let steps = |it: &Encoding| (it.packet.as_nanos() / step.as_nanos()).max(1) as usize;
         Self {
-            decoders: encodings.iter().map(Encoding::decoder).collect(),
+            decoders: encodings.iter().map(|it| it.receiver(Concealment::default())).collect(),
             lengths: encodings.iter().map(steps).collect(),
             present: 0,
             rate: best.codec.spec().sample_rate,

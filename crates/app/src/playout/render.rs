@@ -69,7 +69,7 @@ pub fn render(
         packet: it.packet,
         steps: (it.packet.as_nanos() / step.as_nanos()).max(1) as usize,
         channels: it.channels(),
-        decoder: it.decoder(),
+        decoder: it.receiver(concealment),
         stand_in: spoken.and_then(|spoken| StandIn::new(it, step, spoken)),
     };
     let (rate, channels) = (best.codec.spec().sample_rate, best.channels());
@@ -79,7 +79,7 @@ pub fn render(
     let sent = spoken.map(|spoken| spoken.sent);
     let sizes = (total_samples, samples);
     let (mut heard, pieces) = decode(voices, (packets, sent), &plan, mix, sizes);
-    if concealment == Concealment::G711AppendixI {
+    if concealment != Concealment::Silence {
         let next = heard.gaps.iter().skip(1).map(|&(start, _)| start).chain([heard.pcm.len()]);
         for (&(start, len), until) in heard.gaps.iter().zip(next) {
             conceal::appendix_i(&mut heard.pcm, start..start + len, until, rate);

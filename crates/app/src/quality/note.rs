@@ -141,7 +141,7 @@ fn published_bpl(codec: Codec, concealment: Concealment, bpl: f64) -> String {
     let how = match (codec.conceals(), concealment) {
         (true, _) => "gaps concealed by the decoder",
         (false, Concealment::Silence) => "gaps played as silence",
-        (false, Concealment::G711AppendixI) => "gaps concealed by G.711 Appendix I",
+        (false, _) => "gaps concealed by G.711 Appendix I",
     };
     let ms = codec.spec().bpl_packet.as_nanos() / 1_000_000;
     format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, {ms} ms packets)", codec.spec().name)

@@ -1,0 +1,135 @@
+//! A decoder that follows the concealment of what it misses. The state of an adaptive decoder (G.722, G.726)
+//! is that after the last packet that it got; the next one was encoded after others, and decoded from the wrong
+//! state it can click at full scale. Here the concealed sound of the gap is encoded, and the decoder adapts to
+//! the codes as to those of packets.
+
+use std::collections::VecDeque;
+
+use talkspurt_proto::time::Duration;
+
+use super::{Decoder, Encoding};
+use crate::conceal;
+
+/// Sound from which concealment continues, and the most that is concealed: it has faded long before.
+const HISTORY: Duration = Duration::from_millis(60);
+const MAX_GAP: Duration = Duration::from_millis(200);
+
+/// An adaptive decoder that follows G.711 Appendix I.
+#[derive(Debug)]
+pub(super) struct Following {
+    decoder: Box<dyn Decoder>,
+    rate: u32,
+    /// The last sound, and the number of samples that are missing since.
+    heard: VecDeque<i16>,
+    missing: usize,
+    most: usize,
+}
+
+impl Following {
+    pub(super) fn new(decoder: Box<dyn Decoder>, encoding: &Encoding) -> Self {
+        let most = encoding.samples_for(MAX_GAP);
+        let heard = vec![0; encoding.samples_for(HISTORY)].into();
+        Self { decoder, rate: encoding.codec.spec().sample_rate, heard, missing: 0, most }
+    }
+
+    fn remember(&mut self, pcm: &[i16]) {
+        let length = self.heard.len();
+        self.heard.extend(pcm);
+        self.heard.drain(..self.heard.len() - length);
+    }
+
+    fn follow(&mut self) {
+        let missing = std::mem::take(&mut self.missing).min(self.most);
+        let mut pcm: Vec<i16> = self.heard.iter().copied().collect();
+        let begins = pcm.len();
+        pcm.resize(begins + missing, 0);
+        let end = pcm.len();
+        conceal::appendix_i(&mut pcm, begins..end, end, self.rate);
+        self.decoder.follow(&pcm[..begins], &pcm[begins..]);
+        self.remember(&pcm[begins..]);
+    }
+}
+
+impl Decoder for Following {
+    fn decode(&mut self, payload: &[u8]) -> Vec<i16> {
+        if self.missing > 0 {
+            self.follow();
+        }
+        let pcm = self.decoder.decode(payload);
+        self.remember(&pcm);
+        pcm
+    }
+    fn conceal(&mut self, samples: usize) -> Option<Vec<i16>> {
+        self.missing += samples;
+        None
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "compared with tolerances only")]
+mod tests {
+    use bytes::Bytes;
+
+    use crate::codec::{Codec, Concealment, Encoding};
+    use crate::playout::{Received, render};
+
+    const MS: usize = 20;
+
+    /// A voice whose loudness and pitch change from sound to sound.
+    fn voice(samples: usize, rate: f64) -> Vec<i16> {
+        let mut phase = 0.0_f64;
+        let sample = |k: usize| {
+            let seconds = k as f64 / rate;
+            phase += (110.0 + 60.0 * (seconds * 1.7).sin()) / rate;
+            let loudness = (0.5 + 0.5 * (seconds * 9.0).sin()).powi(3);
+            let tone = |h: f64| (std::f64::consts::TAU * phase * h).sin() / h;
+            (9000.0 * loudness * (1..=12).map(|h| tone(f64::from(h))).sum::<f64>()) as i16
+        };
+        (0..samples).map(sample).collect()
+    }
+
+    /// The largest sample after each gap, relative to the same without a gap.
+    fn peaks(codec: Codec, concealment: Concealment) -> Vec<f64> {
+        let encoding =
+            Encoding::new(codec, talkspurt_proto::time::Duration::from_millis(MS as u64));
+        let rate = codec.spec().sample_rate as usize;
+        let length = rate * MS / 1000;
+        let said = voice(300 * length, rate as f64);
+        let mut encoder = encoding.encoder().expect("it has sound");
+        let sent: Vec<Bytes> = said.chunks(length).map(|pcm| encoder.encode(pcm, None)).collect();
+        let heard = |lost: Option<usize>| {
+            let packet = |(slot, payload): (usize, &Bytes)| {
+                let (payload, index) = (payload.clone(), slot as u32);
+                let is_there = lost.is_none_or(|lost| !(lost..lost + 3).contains(&slot));
+                is_there.then(|| Received {
+                    payload,
+                    encoding: Some(0),
+                    index,
+                    marker: false,
+                    ahead: 0,
+                })
+            };
+            let packets: Vec<_> = sent.iter().enumerate().map(packet).collect();
+            render(&[encoding], concealment, &packets, None, said.len(), None).pcm
+        };
+        let clean = heard(None);
+        let places = (5..290).step_by(6);
+        let largest = |pcm: &[i16], at: usize| {
+            let after = &pcm[(at + 3) * length..(at + 6) * length];
+            after.iter().map(|x| f64::from(*x).abs()).fold(300.0, f64::max)
+        };
+        places.map(|at| largest(&heard(Some(at)), at) / largest(&clean, at)).collect()
+    }
+
+    #[test]
+    fn nothing_clicks_after_a_gap() {
+        for codec in
+            [Codec::G726At16, Codec::G726At24, Codec::G726At32, Codec::G726At40, Codec::G722]
+        {
+            let clicks = |how| peaks(codec, how).iter().filter(|peak| **peak > 2.0).count();
+            let (followed, frozen) =
+                (clicks(Concealment::G711AppendixI), clicks(Concealment::G711AppendixIFrozen));
+            assert!(followed * 2 <= frozen, "{codec:?}: {followed} of {frozen}");
+        }
+    }
+}
