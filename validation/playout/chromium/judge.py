@@ -38,7 +38,7 @@ from tables import fill, table
 PAGE = ROOT / "docs" / "validation" / "playout.md"
 TWICE = Path(__file__).resolve().parent / "twice.json"
 """Written by ``twice.py``."""
-PLAYOUT: dict[str, Any] = {"kind": "adaptive"}
+PLAYOUT: dict[str, Any] = {"kind": "adaptive", "profile": "libwebrtc"}
 """The buffer that is compared, as in a scenario."""
 
 Samples = dict[str, Sequence[float]]
@@ -233,14 +233,13 @@ def second_by_second(call: Call) -> str:
 def main() -> None:
     """Compare, and fill the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--profile")
+    parser.add_argument("--profile", default=PLAYOUT["profile"])
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--print", action="store_true")
     parser.add_argument("--call")
     parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
-    if asked.profile:
-        PLAYOUT["profile"] = asked.profile
+    PLAYOUT["profile"] = asked.profile
     if asked.call:
         name, _, seed = asked.call.rpartition("-")
         print(second_by_second(recordings.load(name, int(seed))))
@@ -253,7 +252,7 @@ def main() -> None:
     if not asked.print:
         each = [recordings.load(*one) for one in wanted((*traces.DEV, *traces.HELD_OUT))]
         longest_s = max(recordings.starved(one)["longest_s"] for one in each)
-        profile = f", profile `{asked.profile}`" if asked.profile else ""
+        profile = f", profile `{asked.profile}`"
         parts = {
             "chromium": ", ".join(sorted({one["chromium"] for one in each})),
             "chromium-longest": f"{1e3 * longest_s:.0f}",

@@ -28,6 +28,11 @@ const BELOW: i64 = 10 * MS;
 const FAR_ABOVE: i64 = 250 * MS;
 /// After a pause of playout that is longer, it goes on once frames may have followed the first.
 const LONG_PAUSE: i64 = 100 * MS;
+#[allow(non_snake_case)]
+fn LP() -> i64 {
+    static X: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
+    *X.get_or_init(|| std::env::var("LP").ok().and_then(|v| v.parse().ok()).unwrap_or(100) * MS)
+}
 const FOLLOW: i64 = 20 * MS;
 /// Buffered speech beyond the longest delay, at which the oldest is discarded.
 const OVERFLOW: i64 = 2_000 * MS;
@@ -54,8 +59,9 @@ pub(super) struct Adaptive {
     back: i64,
     /// Place in the stream of the next sound.
     next: i64,
-    /// Length of the expansion that ends at `clock`.
+    /// Length of the expansion that ends at `clock`, and when it began, with what was skipped of it.
     expansion: i64,
+    paused: i64,
     /// Packet number that follows the latest played frame.
     follows: u32,
     pace: Pace,
@@ -85,6 +91,7 @@ impl Adaptive {
             back: 0,
             next: 0,
             expansion: 0,
+            paused: 0,
             follows: 0,
             pace: Pace::NORMAL,
             is_playing: false,
@@ -259,6 +266,9 @@ impl Adaptive {
         tell: &mut impl FnMut(Decision),
     ) {
         let Some(frame) = self.waiting.front().copied() else {
+            if self.expansion == 0 {
+                self.paused = self.clock;
+            }
             let quanta = (now - self.clock + QUANTUM - 1) / QUANTUM;
             self.clock += quanta * QUANTUM;
             self.expansion += quanta * QUANTUM;
@@ -293,7 +303,7 @@ impl Adaptive {
 
     /// True if, after a long pause, the first frame has only just arrived: more may follow at once.
     fn waits_for_more(&self) -> bool {
-        self.expansion >= LONG_PAUSE && self.clock < self.back + FOLLOW
+        self.expansion >= LP() && self.clock < self.back + FOLLOW
     }
 
     /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:
@@ -302,7 +312,9 @@ impl Adaptive {
         let length = i64::from(frame.steps) * self.step;
         let newest =
             self.waiting.back().map_or(0, |it| self.place(it) + i64::from(it.steps) * self.step);
-        self.expansion >= length && newest - self.place(frame) - length >= self.target()
+        self.clock - self.paused >= LP()
+            && self.expansion >= length
+            && newest - self.place(frame) - length >= self.target()
     }
 
     fn skip(&mut self, frame: Frame, tell: &mut impl FnMut(Decision)) {

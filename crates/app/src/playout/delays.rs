@@ -20,13 +20,13 @@ const BUCKETS: usize = FINE_BUCKETS + 96;
 /// Weight of a packet. Weights lose this share with each interval: the memory is 40 s.
 const ONE: u64 = 1 << 20;
 const FORGETTING: u64 = 80;
-/// Cost of loss in thousandths of R, and of a millisecond of delay in the buffer, up to and beyond 100 ms:
-/// G.107's terms of random loss (as of G.711 with concealment) and of delay, whose slope grows beyond a
-/// mouth-to-ear delay of about 160 ms.
+/// Cost of loss in thousandths of R, and of a millisecond of delay in the buffer up to and beyond 130 ms. G.107's
+/// terms: random loss of G.711 with concealment (Bpl 25), and delay, whose slope grows beyond a mouth-to-ear
+/// delay of about 170 ms.
 pub(super) const COST_OF_LOSS: u64 = 400_000;
-const COST_OF_MS: u64 = 25;
-const COST_OF_MS_BEYOND: u64 = 100;
-const SHORT_MS: u64 = 100;
+const COST_OF_MS: u64 = 7;
+const COST_OF_MS_BEYOND: u64 = 60;
+const SHORT_MS: u64 = 130;
 
 /// The packets of an interval.
 #[derive(Clone, Debug, Default)]
@@ -136,8 +136,7 @@ impl Delays {
             let after = self.least_from(i + 1);
             let base = if after == i64::MAX { interval.floor } else { interval.floor.max(after) };
             for offset in &interval.offsets {
-                weights[bucket(*offset - base)] +=
-                    ONE * std::env::var("RW").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
+                weights[bucket(*offset - base)] += ONE;
             }
         }
         let all: u64 = weights.iter().sum();
@@ -152,10 +151,8 @@ impl Delays {
                 continue;
             }
             let ms = (delay / MS) as u64;
-            let e =
-                |n: &str, d: u64| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d);
-            let (a, b, s) = (e("CA", COST_OF_MS), e("CB", COST_OF_MS_BEYOND), e("CS", SHORT_MS));
-            let of_delay = ms.min(s) * a + ms.saturating_sub(s) * b;
+            let of_delay =
+                ms.min(SHORT_MS) * COST_OF_MS + ms.saturating_sub(SHORT_MS) * COST_OF_MS_BEYOND;
             let cost = u128::from(of_delay) * u128::from(all)
                 + u128::from(COST_OF_LOSS) * u128::from(later);
             if cost < best.0 {
@@ -236,11 +233,11 @@ mod tests {
 
     #[test]
     fn delay_is_weighed_against_loss() {
-        // 60 ms of delay are 1.5 of R, one late packet in a hundred is 4, and one in a thousand 0.4.
+        // 60 ms of delay are 0.4 of R, one late packet in a hundred is 4, and one in two thousand 0.2.
         let often = targets(None, (0..3000).map(|n| if n % 100 == 50 { 60 } else { 0 }));
         assert!(often[10..].iter().all(|target| *target == 65), "{often:?}");
-        let rarely = targets(None, (0..6000).map(|n| if n % 1000 == 700 { 60 } else { 0 }));
-        assert!(rarely[100..].iter().all(|target| *target == 5), "{rarely:?}");
+        let rarely = targets(None, (0..12_000).map(|n| if n % 2000 == 700 { 60 } else { 0 }));
+        assert!(rarely[200..].iter().all(|target| *target == 5), "{rarely:?}");
     }
 
     #[test]
