@@ -27,12 +27,7 @@ const BELOW: i64 = 10 * MS;
 /// Delay above the target from which playout is much faster.
 const FAR_ABOVE: i64 = 250 * MS;
 /// After a pause of playout that is longer, it goes on once frames may have followed the first.
-const LONG_PAUSE: i64 = 100 * MS;
-#[allow(non_snake_case)]
-fn LP() -> i64 {
-    static X: std::sync::OnceLock<i64> = std::sync::OnceLock::new();
-    *X.get_or_init(|| std::env::var("LP").ok().and_then(|v| v.parse().ok()).unwrap_or(100) * MS)
-}
+const LONG_PAUSE: i64 = 200 * MS;
 const FOLLOW: i64 = 20 * MS;
 /// Buffered speech beyond the longest delay, at which the oldest is discarded.
 const OVERFLOW: i64 = 2_000 * MS;
@@ -303,7 +298,7 @@ impl Adaptive {
 
     /// True if, after a long pause, the first frame has only just arrived: more may follow at once.
     fn waits_for_more(&self) -> bool {
-        self.expansion >= LP() && self.clock < self.back + FOLLOW
+        self.expansion >= LONG_PAUSE && self.clock < self.back + FOLLOW
     }
 
     /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:
@@ -312,7 +307,7 @@ impl Adaptive {
         let length = i64::from(frame.steps) * self.step;
         let newest =
             self.waiting.back().map_or(0, |it| self.place(it) + i64::from(it.steps) * self.step);
-        self.clock - self.paused >= LP()
+        self.clock - self.paused >= LONG_PAUSE
             && self.expansion >= length
             && newest - self.place(frame) - length >= self.target()
     }
