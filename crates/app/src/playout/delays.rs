@@ -31,10 +31,8 @@ const SHORT_MS: u64 = 130;
 /// The packets of an interval.
 #[derive(Clone, Debug, Default)]
 struct Interval {
-    /// Their offsets.
-    offsets: Vec<i64>,
-    /// The least offset of these and of the intervals before.
-    floor: i64,
+    /// Their offsets, and their delays relative to the packets before.
+    packets: Vec<(i64, i64)>,
     /// The largest delay, relative to the packets before; and that of the packets in order.
     delay: i64,
     in_order: i64,
@@ -63,7 +61,7 @@ impl Delays {
     /// No packets yet; `initial` is the target until the first interval has passed.
     pub(super) fn new(quantile: Option<f64>, initial: i64) -> Self {
         Self {
-            current: Interval { floor: i64::MAX, ..Interval::default() },
+            current: Interval::default(),
             ends: None,
             floor: i64::MAX,
             target: initial,
@@ -81,8 +79,7 @@ impl Delays {
         }
         self.floor = self.floor.min(offset);
         let current = &mut self.current;
-        current.offsets.push(offset);
-        current.floor = self.floor;
+        current.packets.push((offset, offset - self.floor));
         current.delay = current.delay.max(offset - self.floor);
         if in_order {
             current.in_order = current.in_order.max(offset - self.floor);
@@ -110,17 +107,16 @@ impl Delays {
             self.histogram.iter_mut().for_each(|weight| *weight -= *weight / FORGETTING);
             // It is compared with those after it: the one that has just ended, too.
             let least = self.least_from(0).min(least(&self.current));
-            for offset in &oldest.offsets {
-                self.histogram[bucket(*offset - oldest.floor.max(least))] += ONE;
+            for (offset, delay) in &oldest.packets {
+                self.histogram[bucket((*delay).min(offset.saturating_sub(least)))] += ONE;
             }
             next = oldest;
         }
-        next.offsets.clear();
-        next = Interval { offsets: next.offsets, ..Interval::default() };
+        next.packets.clear();
+        next = Interval { packets: next.packets, ..Interval::default() };
         self.intervals.push_back(std::mem::replace(&mut self.current, next));
         self.target = self.best();
         self.floor = self.least_from(0);
-        self.current.floor = self.floor;
     }
 
     /// The least offset of the intervals from this one on.
@@ -134,9 +130,9 @@ impl Delays {
         for (i, interval) in self.intervals.iter().enumerate() {
             // Those after it were as slow: the path has become longer, and this is no jitter.
             let after = self.least_from(i + 1);
-            let base = if after == i64::MAX { interval.floor } else { interval.floor.max(after) };
-            for offset in &interval.offsets {
-                weights[bucket(*offset - base)] += ONE;
+            for (offset, delay) in &interval.packets {
+                let of = if after == i64::MAX { *delay } else { (*delay).min(offset - after) };
+                weights[bucket(of)] += ONE;
             }
         }
         let all: u64 = weights.iter().sum();
@@ -167,7 +163,7 @@ impl Delays {
 }
 
 fn least(interval: &Interval) -> i64 {
-    interval.offsets.iter().copied().min().unwrap_or(i64::MAX)
+    interval.packets.iter().map(|(offset, _)| *offset).min().unwrap_or(i64::MAX)
 }
 
 fn bucket(delay: i64) -> usize {
@@ -241,12 +237,20 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_path_is_no_jitter() {
-        for (before, after) in [(20, 200), (200, 20)] {
-            let path = (0..3000).map(|n| if n < 1500 { before } else { after });
-            let found = targets(None, path);
+    fn a_longer_or_shorter_path_is_no_jitter() {
+        // At once, and by 400 ms within 0.6 s every 8.6 s.
+        let steps =
+            [(20, 200), (200, 20)].map(|(one, other)| move |n| if n < 1500 { one } else { other });
+        for step in steps {
+            let found = targets(None, (0..3000).map(step));
             assert!(found[70..].iter().all(|target| *target <= 20), "{found:?}");
         }
+        let saw = |n: i64| match n % 430 {
+            rising @ ..400 => 20 + rising,
+            falling => 420 - (falling - 400) * 400 / 30,
+        };
+        let found = targets(None, (0..6000).map(saw));
+        assert!(found.iter().all(|target| *target <= 130), "{found:?}");
     }
 
     proptest! {

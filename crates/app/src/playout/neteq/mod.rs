@@ -286,7 +286,7 @@ impl NetEq {
     }
 
     /// Makes the sound of the next 10 ms.
-    fn tick(&mut self, mut losses: Option<&mut Losses>, tell: &mut impl FnMut(Decision)) {
+    fn tick(&mut self, losses: Option<&mut Losses>, tell: &mut impl FnMut(Decision)) {
         self.ticks += 1;
         let mut operation = self.decide(losses.as_deref());
         let is_stretching =
@@ -312,7 +312,7 @@ impl NetEq {
                         operation = Operation::Normal;
                     }
                 }
-                self.decode(needed, operation, losses.as_deref_mut(), tell);
+                self.decode(needed, operation, losses, tell);
                 match operation {
                     Operation::Accelerate if self.left >= STRETCHABLE => self.stretch(-PERIOD),
                     Operation::PreemptiveExpand => self.stretch(PERIOD),
