@@ -20,12 +20,12 @@ import polars as pl
 
 import talkspurt
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE / "chromium"))
-import traces
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "chromium"))
 from made import ROOT
 from tables import fill, table
+
+import traces
 
 PAGE = ROOT / "docs" / "validation" / "playout.md"
 FIXED_MS = (*range(20, 200, 20), *range(200, 400, 40), 400, 450, 500)
