@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from talkspurt.metrics.catalogue.kinds import (
+    BY_COLUMN,
     Computed,
     Quantity,
     Shape,
     Shown,
     kilobits,
-    milliseconds,
     seconds,
     share,
 )
@@ -37,13 +37,11 @@ def _rmcat(name: str, y: str, unit: str, formula: str, item: str, bin_s: float =
     return Computed(name, "series", "time_s", y, unit, formula, source, bin_s=bin_s)
 
 
-def _buffer(
-    name: str, y: str, formula: str, counter: str, quantity: Quantity
-) -> Iterator[Computed]:
+def _buffer(name: str, y: str, formula: str, counter: str) -> Iterator[Computed]:
     source = f"RTCInboundRtpStreamStats.{counter} (W3C, Identifiers for WebRTC's Statistics)"
-    yield Computed(name, "flows", "", "value", quantity.counted or "s", formula, source,
-                   display=quantity)  # fmt: skip
-    yield Computed(f"{name}_over_time", "calls", "time_s", y, quantity.counted or "s",
+    unit = "s" if y.endswith("_s") else "1"
+    yield Computed(name, "flows", "", "value", unit, formula, source, display=BY_COLUMN[y])
+    yield Computed(f"{name}_over_time", "calls", "time_s", y, unit,
                    f"{formula}, of what was played in a bin", source)  # fmt: skip
 
 
@@ -54,28 +52,24 @@ def _buffers() -> Iterator[Computed]:
         "jitter_buffer_delay_s",
         "mean time from the arrival of sound to its playout",
         "jitterBufferDelay / …EmittedCount",
-        milliseconds("wait in the jitter buffer"),
     )
     yield from _buffer(
         "jitter_buffer_target",
         "jitter_buffer_target_delay_s",
         "mean target of the jitter buffer when sound arrived that was played",
         "jitterBufferTargetDelay / …EmittedCount",
-        milliseconds("target of the jitter buffer"),
     )
     yield from _buffer(
         "jitter_buffer_emitted",
         "jitter_buffer_emitted_s",
         "sound taken from the jitter buffer",
         "jitterBufferEmittedCount",
-        seconds("sound from the jitter buffer"),
     )
     yield from _buffer(
         "concealed_sound",
         "concealed_s",
         "pauses of playout, and the time that lost or late frames took",
         "concealedSamples",
-        seconds("concealed sound"),
     )
     yield from _buffer(
         "silent_concealed_sound",
@@ -83,25 +77,22 @@ def _buffers() -> Iterator[Computed]:
         "concealed sound after its fading: 60 ms "
         "(G.711 Appendix I); absent for codecs that conceal by themselves",
         "silentConcealedSamples",
-        seconds("silent concealed sound"),
     )
     yield from _buffer(
         "concealment_events",
         "concealment_events",
         "stretches of concealed sound",
         "concealmentEvents",
-        Quantity("concealment events", digits=0, counted="events"),
     )
     yield from _buffer(
         "inserted_sound",
         "inserted_s",
         "sound added by slower playout",
         "insertedSamplesForDeceleration",
-        milliseconds("sound added by slower playout"),
     )
     yield from _buffer(
         "removed_sound", "removed_s", "sound removed by faster playout",
-        "removedSamplesForAcceleration", milliseconds("sound removed by faster playout"),
+        "removedSamplesForAcceleration",
     )  # fmt: skip
 
 

@@ -110,6 +110,14 @@ BY_COLUMN = {
     "r_factor": Quantity("R", digits=1, most=100.0),
     "loss_ratio": share("unheard"),
     "cov": Quantity("coefficient of variation"),
+    "jitter_buffer_delay_s": milliseconds("wait in the jitter buffer"),
+    "jitter_buffer_target_delay_s": milliseconds("target of the jitter buffer"),
+    "jitter_buffer_emitted_s": seconds("sound from the jitter buffer"),
+    "concealed_s": seconds("concealed sound"),
+    "silent_concealed_s": seconds("silent concealed sound"),
+    "concealment_events": Quantity("concealment events", digits=0),
+    "inserted_s": milliseconds("sound added by slower playout"),
+    "removed_s": milliseconds("sound removed by faster playout"),
 }
 """The columns of computed tables."""
 
