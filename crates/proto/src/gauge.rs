@@ -173,8 +173,8 @@ gauges! {
     /// Delay that adaptive playout aims at.
     PlayoutTarget = 25, "playout_target", MILLISECONDS.described(
         "playout target",
-        "profile talkspurt: the cheapest delay by the E-model; libwebrtc: as in NetEq",
-    ).source("docs/playout.md");
+        "quantile of the delays of packets, or the height of recurring peaks",
+    ).source("as in WebRTC's NetEq");
 }
 
 /// Why received data was not used.

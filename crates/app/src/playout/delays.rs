@@ -1,6 +1,6 @@
 //! Delays of the packets of a stream relative to its fastest packets, and the target delay of playout that
-//! follows from them: that with the least cost by the E-model's terms for delay and loss, or the quantile that
-//! is configured.
+//! follows from them: a histogram with a forgetting factor, of which the target is a quantile, and a detector
+//! of recurring peaks. The method is that of NetEq, WebRTC's jitter buffer; comments name the differences.
 //!
 //! All times are nanoseconds of the receiver's clock; an *offset* is the arrival of a packet less its place in
 //! the stream. All arithmetic is integer.
@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// The target changes once in each interval.
+/// The largest offset of each interval enters the histogram.
 const INTERVAL: i64 = 500 * MS;
 /// A delay is relative to the fastest packet of this many intervals.
 const SPAN: usize = 4;
@@ -17,25 +17,32 @@ const FINE: i64 = 5 * MS;
 const COARSE: i64 = 20 * MS;
 const FINE_BUCKETS: usize = 64;
 const BUCKETS: usize = FINE_BUCKETS + 96;
-/// Weight of a packet. Weights lose this share with each interval: the memory is 40 s.
-const ONE: u64 = 1 << 20;
-const FORGETTING: u64 = 80;
-/// Cost of loss in thousandths of R, and of a millisecond of delay in the buffer up to and beyond 130 ms. G.107's
-/// terms: random loss of G.711 with concealment (Bpl 25), and delay, whose slope grows beyond a mouth-to-ear
-/// delay of about 170 ms.
-pub(super) const COST_OF_LOSS: u64 = 400_000;
-const COST_OF_MS: u64 = 7;
-const COST_OF_MS_BEYOND: u64 = 60;
-const SHORT_MS: u64 = 130;
+/// One, as a weight of the histogram.
+const ONE: u64 = 1 << 30;
+/// The share that a new value replaces, once there are many: 1 − 0.983.
+const FORGET: u64 = ONE * 17 / 1000;
+/// How much longer than this share of the slowest packets a peak is. It does not depend on the configured
+/// quantile: a larger quantile would have fewer peaks, and a shorter target.
+const PEAK: i64 = 80 * MS;
+const USUAL: u64 = ONE * 9 / 10;
+/// Two peaks farther apart than this are not recurring.
+const LONGEST_PERIOD: i64 = 16_000 * MS;
+/// Peaks remembered.
+const PEAKS: usize = 8;
 
 /// The packets of an interval.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Interval {
-    /// Their offsets, and their delays relative to the packets before.
-    packets: Vec<(i64, i64)>,
+    /// The least and the largest offset.
+    least: i64,
+    largest: i64,
     /// The largest delay, relative to the packets before; and that of the packets in order.
     delay: i64,
     in_order: i64,
+}
+
+impl Interval {
+    const NONE: Self = Self { least: i64::MAX, largest: i64::MIN, delay: 0, in_order: 0 };
 }
 
 /// The delays of a stream.
@@ -46,28 +53,35 @@ pub(super) struct Delays {
     ends: Option<i64>,
     /// The least offset of the last `SPAN` intervals and the current one.
     pub(super) floor: i64,
-    /// The target delay, before limits.
+    /// The delay at which the quantile of packets arrives in time, before limits.
     pub(super) target: i64,
-    /// Share of the packets that may be late, of 2³⁰; `None` to weigh delay against loss.
-    late: Option<u64>,
-    /// The last `SPAN` intervals, oldest first. They are not yet in the histogram: whether they were slow, or
-    /// the path has become longer, later packets tell.
+    quantile: u64,
+    /// Earlier intervals, oldest first. The last `SPAN` are not yet in the histogram: whether they were
+    /// slow, or the path has become longer, later packets tell.
     intervals: VecDeque<Interval>,
-    /// Weights of earlier packets.
-    histogram: Box<[u64; BUCKETS]>,
+    /// Weights that sum to about `ONE`.
+    histogram: Box<[u32; BUCKETS]>,
+    /// All buckets from this one on are empty.
+    empty_from: usize,
+    counted: u64,
+    /// Time and height of the latest peaks.
+    peaks: VecDeque<(i64, i64)>,
 }
 
 impl Delays {
     /// No packets yet; `initial` is the target until the first interval has passed.
-    pub(super) fn new(quantile: Option<f64>, initial: i64) -> Self {
+    pub(super) fn new(quantile: f64, initial: i64) -> Self {
         Self {
-            current: Interval::default(),
+            current: Interval::NONE,
             ends: None,
             floor: i64::MAX,
             target: initial,
-            late: quantile.map(|share| ((1.0 - share) * f64::from(1_u32 << 30)) as u64),
-            intervals: VecDeque::with_capacity(SPAN + 1),
+            quantile: (quantile * ONE as f64) as u64,
+            intervals: VecDeque::with_capacity(2 * SPAN + 1),
             histogram: Box::new([0; BUCKETS]),
+            empty_from: 0,
+            counted: 0,
+            peaks: VecDeque::new(),
         }
     }
 
@@ -78,11 +92,11 @@ impl Delays {
             self.next_interval(now);
         }
         self.floor = self.floor.min(offset);
-        let current = &mut self.current;
-        current.packets.push((offset, offset - self.floor));
-        current.delay = current.delay.max(offset - self.floor);
+        self.current.least = self.current.least.min(offset);
+        self.current.largest = self.current.largest.max(offset);
+        self.current.delay = self.current.delay.max(offset - self.floor);
         if in_order {
-            current.in_order = current.in_order.max(offset - self.floor);
+            self.current.in_order = self.current.in_order.max(offset - self.floor);
         }
     }
 
@@ -99,71 +113,106 @@ impl Delays {
         if !ended {
             return;
         }
-        // The oldest is used again.
-        let mut next = Interval::default();
-        if self.intervals.len() == SPAN
-            && let Some(oldest) = self.intervals.pop_front()
+        self.intervals.push_back(std::mem::replace(&mut self.current, Interval::NONE));
+        if self.intervals.len() > SPAN {
+            self.count();
+        }
+        if self.intervals.len() > 2 * SPAN {
+            self.intervals.pop_front();
+        }
+        self.detect_peak(now, self.not_exceeded(USUAL));
+        self.target = self.not_exceeded(self.quantile).max(self.peak(now));
+        let latest = self.intervals.iter().rev().take(SPAN);
+        self.floor = latest.map(|all| all.least).min().unwrap_or(i64::MAX);
+    }
+
+    /// The delay of interval `i`. NetEq's is relative to the packets before it. Here it is also compared with
+    /// those after it: if they are as slow, the path has become longer, and this is no jitter.
+    fn delay(&self, i: usize) -> i64 {
+        let it = &self.intervals[i];
+        let after = self.intervals.iter().skip(i + 1).take(SPAN).map(|all| all.least).min();
+        after.map_or(it.delay, |after| it.delay.min(it.largest - after))
+    }
+
+    /// Moves an interval to the histogram.
+    fn count(&mut self) {
+        let delay = self.delay(self.intervals.len() - 1 - SPAN);
+        let share = self.share();
+        self.counted += 1;
+        for weight in &mut self.histogram[..self.empty_from] {
+            *weight = (u64::from(*weight) * (ONE - share) / ONE) as u32;
+        }
+        self.histogram[bucket(delay)] += share as u32;
+        self.empty_from = self.empty_from.max(bucket(delay) + 1);
+        while self.empty_from > 0 && self.histogram[self.empty_from - 1] == 0 {
+            self.empty_from -= 1;
+        }
+    }
+
+    /// The share of the next value: large at first, so that the histogram fills quickly.
+    fn share(&self) -> u64 {
+        (2 * ONE / (self.counted + 2)).max(FORGET)
+    }
+
+    /// The smallest delay that this share of the histogram and of the latest intervals does not exceed.
+    fn not_exceeded(&self, quantile: u64) -> i64 {
+        let first = self.intervals.len().saturating_sub(SPAN);
+        let number = self.intervals.len() - first;
+        let mut latest = [0; SPAN];
+        for (at, i) in latest.iter_mut().zip(first..self.intervals.len()) {
+            *at = bucket(self.delay(i));
+        }
+        let latest = &mut latest[..number];
+        latest.sort_unstable();
+        let even = ONE / number.max(1) as u64;
+        let share = if self.counted == 0 { even } else { self.share().min(even) };
+        let rest = ONE - share * number as u64;
+        let mut left = ONE - quantile;
+        // From the longest delay down.
+        let mut latest = latest.iter().rev().copied().peekable();
+        let from = self.empty_from.max(latest.peek().map_or(0, |at| at + 1));
+        for at in (0..from).rev() {
+            let mut weight = u64::from(self.histogram[at]) * rest / ONE;
+            while latest.next_if_eq(&at).is_some() {
+                weight += share;
+            }
+            if weight > left {
+                return upper_edge(at);
+            }
+            left -= weight;
+        }
+        upper_edge(0)
+    }
+
+    fn detect_peak(&mut self, now: i64, usual: i64) {
+        let height = self.delay(self.intervals.len() - 1);
+        if height > usual + PEAK {
+            // Intervals in a row are one peak.
+            match self.peaks.back_mut().filter(|(at, _)| now - *at <= 2 * INTERVAL) {
+                Some(peak) => *peak = (now, peak.1.max(height)),
+                None => self.peaks.push_back((now, height)),
+            }
+        }
+        while self.peaks.len() > PEAKS
+            || self.peaks.front().is_some_and(|(at, _)| now - at > 4 * LONGEST_PERIOD)
         {
-            self.histogram.iter_mut().for_each(|weight| *weight -= *weight / FORGETTING);
-            // It is compared with those after it: the one that has just ended, too.
-            let least = self.least_from(0).min(least(&self.current));
-            for (offset, delay) in &oldest.packets {
-                self.histogram[bucket((*delay).min(offset.saturating_sub(least)))] += ONE;
-            }
-            next = oldest;
+            self.peaks.pop_front();
         }
-        next.packets.clear();
-        next = Interval { packets: next.packets, ..Interval::default() };
-        self.intervals.push_back(std::mem::replace(&mut self.current, next));
-        self.target = self.best();
-        self.floor = self.least_from(0);
     }
 
-    /// The least offset of the intervals from this one on.
-    fn least_from(&self, first: usize) -> i64 {
-        self.intervals.iter().skip(first).map(least).min().unwrap_or(i64::MAX)
+    /// The height that recurs: the second largest of the latest peaks, if no two are farther apart than
+    /// `LONGEST_PERIOD` and twice their longest period has not passed without another; 0 without. (NetEq
+    /// takes the largest. A single outage of two seconds then delays everything that follows by as much.)
+    fn peak(&self, now: i64) -> i64 {
+        let periods = self.peaks.iter().zip(self.peaks.iter().skip(1)).map(|(a, b)| b.0 - a.0);
+        let Some(period) = periods.max().filter(|period| *period <= LONGEST_PERIOD) else {
+            return 0;
+        };
+        let recurring = self.peaks.back().is_some_and(|(at, _)| now - at <= 2 * period);
+        let mut heights: Vec<i64> = self.peaks.iter().map(|(_, height)| *height).collect();
+        heights.sort_unstable();
+        if recurring { heights[heights.len() - 2] } else { 0 }
     }
-
-    /// The delay with the least cost, or of which the configured share of packets is not later.
-    fn best(&self) -> i64 {
-        let mut weights = self.histogram.clone();
-        for (i, interval) in self.intervals.iter().enumerate() {
-            // Those after it were as slow: the path has become longer, and this is no jitter.
-            let after = self.least_from(i + 1);
-            for (offset, delay) in &interval.packets {
-                let of = if after == i64::MAX { *delay } else { (*delay).min(offset - after) };
-                weights[bucket(of)] += ONE;
-            }
-        }
-        let all: u64 = weights.iter().sum();
-        let (mut later, mut best) = (all, (u128::MAX, 0));
-        for (at, weight) in weights.iter().enumerate() {
-            later -= weight;
-            let delay = upper_edge(at);
-            if let Some(late) = self.late {
-                if u128::from(later) << 30 <= u128::from(late) * u128::from(all) {
-                    return delay;
-                }
-                continue;
-            }
-            let ms = (delay / MS) as u64;
-            let of_delay =
-                ms.min(SHORT_MS) * COST_OF_MS + ms.saturating_sub(SHORT_MS) * COST_OF_MS_BEYOND;
-            let cost = u128::from(of_delay) * u128::from(all)
-                + u128::from(COST_OF_LOSS) * u128::from(later);
-            if cost < best.0 {
-                best = (cost, delay);
-            }
-            if later == 0 {
-                break;
-            }
-        }
-        best.1
-    }
-}
-
-fn least(interval: &Interval) -> i64 {
-    interval.packets.iter().map(|(offset, _)| *offset).min().unwrap_or(i64::MAX)
 }
 
 fn bucket(delay: i64) -> usize {
@@ -186,7 +235,11 @@ mod tests {
     use super::*;
 
     /// Targets in ms, two a second, of packets every 20 ms with these delays in ms.
-    fn targets(quantile: Option<f64>, delays: impl IntoIterator<Item = i64>) -> Vec<i64> {
+    fn targets(delays: impl IntoIterator<Item = i64>) -> Vec<i64> {
+        targets_at(0.95, delays)
+    }
+
+    fn targets_at(quantile: f64, delays: impl IntoIterator<Item = i64>) -> Vec<i64> {
         let mut it = Delays::new(quantile, 80 * MS);
         let mut targets = Vec::new();
         for (number, delay) in (0..).zip(delays) {
@@ -214,43 +267,33 @@ mod tests {
 
     #[test]
     fn without_jitter_the_target_is_the_least() {
-        for quantile in [None, Some(0.99)] {
-            assert!(targets(quantile, [50; 500])[2..].iter().all(|target| *target == 5));
-        }
+        assert!(targets([50; 500])[2..].iter().all(|target| *target == 5));
     }
 
     #[test]
-    fn the_quantile_of_the_packets_is_in_time() {
-        // One packet in 50 is 60 ms late.
-        let late = || (0..3000).map(|n| if n % 50 == 40 { 60 } else { 0 });
-        assert!(targets(Some(0.97), late())[10..].iter().all(|target| *target == 5));
-        assert!(targets(Some(0.99), late())[10..].iter().all(|target| *target == 65));
+    fn the_target_is_the_quantile_of_the_largest_delays() {
+        // One packet in 100 is 60 ms late: every fourth interval, which is more than 5 % of them.
+        let found = targets((0..3000).map(|n| if n % 100 == 50 { 60 } else { 0 }));
+        assert!(found[10..].iter().all(|target| *target == 65), "{found:?}");
+        // One in 1250: an interval in 50. After the first, the target forgets it.
+        let found = targets((0..10_000).map(|n| if n % 1250 == 700 { 60 } else { 0 }));
+        let kept = found[200..].iter().filter(|target| **target > 5).count();
+        assert!(kept < found[200..].len() / 3, "{found:?}");
     }
 
     #[test]
-    fn delay_is_weighed_against_loss() {
-        // 60 ms of delay are 0.4 of R, one late packet in a hundred is 4, and one in two thousand 0.2.
-        let often = targets(None, (0..3000).map(|n| if n % 100 == 50 { 60 } else { 0 }));
-        assert!(often[10..].iter().all(|target| *target == 65), "{often:?}");
-        let rarely = targets(None, (0..12_000).map(|n| if n % 2000 == 700 { 60 } else { 0 }));
-        assert!(rarely[200..].iter().all(|target| *target == 5), "{rarely:?}");
-    }
-
-    #[test]
-    fn a_longer_or_shorter_path_is_no_jitter() {
-        // At once, and by 400 ms within 0.6 s every 8.6 s.
-        let steps =
-            [(20, 200), (200, 20)].map(|(one, other)| move |n| if n < 1500 { one } else { other });
-        for step in steps {
-            let found = targets(None, (0..3000).map(step));
+    fn a_longer_path_is_no_jitter() {
+        for (before, after) in [(20, 200), (200, 20)] {
+            let found = targets((0..3000).map(|n| if n < 1500 { before } else { after }));
             assert!(found[70..].iter().all(|target| *target <= 20), "{found:?}");
         }
-        let saw = |n: i64| match n % 430 {
-            rising @ ..400 => 20 + rising,
-            falling => 420 - (falling - 400) * 400 / 30,
-        };
-        let found = targets(None, (0..6000).map(saw));
-        assert!(found.iter().all(|target| *target <= 130), "{found:?}");
+    }
+
+    #[test]
+    fn recurring_peaks_raise_the_target() {
+        // A hand-over every 15 s delays a few packets: an interval in 30, below the quantile.
+        let found = targets((0..6000).map(|n| if n % 750 >= 745 { 150 } else { 10 }));
+        assert!(found[150..].iter().all(|target| *target >= 140), "{found:?}");
     }
 
     proptest! {
@@ -266,7 +309,7 @@ mod tests {
             let trace: Vec<_> = trace.collect();
             quantiles.sort_by(f64::total_cmp);
             let found: Vec<_> =
-                quantiles.iter().map(|share| targets(Some(*share), trace.iter().copied())).collect();
+                quantiles.iter().map(|share| targets_at(*share, trace.iter().copied())).collect();
             for pair in found.windows(2) {
                 prop_assert!(pair[0].iter().zip(&pair[1]).all(|(less, more)| less <= more));
             }

@@ -39,8 +39,8 @@ pub struct Config {
     pub anchor: Option<Anchor>,
     /// With `adaptive`: how it decides; without it `talkspurt`.
     pub profile: Option<Profile>,
-    /// With `adaptive`: share of packets that are to arrive in time, above 0 and below 1. Without it, the profile
-    /// `talkspurt` weighs delay against loss; `libwebrtc` takes 0.95 of the slowest packets of each half second.
+    /// With `adaptive`: share of packets (of the slowest in each half second) that are to arrive in time, above 0
+    /// and below 1; without it 0.9, or 0.95 with `profile = "libwebrtc"`.
     #[schemars(range(min = 0, max = 1))]
     pub quantile: Option<f64>,
     /// With `adaptive`: delay beyond the fastest packet's at the beginning; without it 80 ms.
@@ -76,7 +76,8 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// As pays by the E-model's terms for delay and loss: what a good receiver can make of the network.
+    /// Recurring peaks raise the delay, and what a long pause has stood for is skipped: what a good receiver can
+    /// make of the network.
     #[default]
     Talkspurt,
     /// As NetEq, the jitter buffer of libwebrtc, which Chromium and most programs for calls contain.
@@ -119,7 +120,7 @@ impl Config {
             Kind::Talkspurt => plain,
             Kind::Adaptive => Self {
                 profile: Some(self.profile()),
-                quantile: self.quantile(),
+                quantile: Some(self.quantile()),
                 initial_delay: Some(self.initial_delay()),
                 min_delay: Some(self.min_delay()),
                 max_delay: Some(self.max_delay()),
@@ -144,9 +145,11 @@ impl Config {
     pub fn profile(&self) -> Profile {
         self.profile.unwrap_or_default()
     }
-    pub(crate) fn quantile(&self) -> Option<f64> {
-        let is_needed = self.profile() == Profile::Libwebrtc;
-        self.quantile.or(is_needed.then_some(neteq::QUANTILE))
+    pub(crate) fn quantile(&self) -> f64 {
+        self.quantile.unwrap_or(match self.profile() {
+            Profile::Talkspurt => 0.9,
+            Profile::Libwebrtc => 0.95,
+        })
     }
     pub(crate) fn initial_delay(&self) -> Duration {
         self.initial_delay.unwrap_or(Duration::from_millis(80))

@@ -23,8 +23,6 @@ use super::losses::Losses;
 use super::timeline::{Stretch, Timeline};
 use super::{Config, Decision, Frame};
 
-/// The share of half seconds whose slowest packet is to arrive in time.
-pub(super) const QUANTILE: f64 = 0.95;
 const MS: i64 = 1_000_000;
 const QUANTUM: i64 = TICK * MS;
 /// What an expansion adds and a stretched piece of speech gains or loses: NetEq searches 2.5 to 15 ms.
@@ -115,7 +113,7 @@ impl NetEq {
     pub(super) fn new(config: &Config, step: Duration, keeps_timeline: bool) -> Self {
         let ms = |duration: Duration| duration.as_nanos() as i64 / MS;
         let initial = ms(config.initial_delay());
-        let quantile = config.quantile().unwrap_or(QUANTILE);
+        let quantile = config.quantile();
         Self {
             step: step.as_nanos() as i64,
             clock: 0,
