@@ -110,4 +110,4 @@ def test_what_cannot_be_measured_is_said(words, said):
 def test_without_root_it_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     with pytest.raises(BadInputError, match="needs root"):
-        live.run("renker2008", out=None, as_json=True, pdf=False)
+        live.run("renker2008", out=None, as_json=True, pdf=False, overwrite=False)
