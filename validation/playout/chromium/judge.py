@@ -57,7 +57,8 @@ def replay(call: Call) -> Samples:
     # No packet arrives before it was sent.
     arrived_s += max(0.0, float(np.max(sent_s - arrived_s)))
     # Packets of one millisecond arrived in the order of the log; rounding would make another one.
-    arrived_s += 5e-6 * np.arange(len(arrived_s))
+    _, firsts, of = np.unique(arrivals["ms"], return_index=True, return_inverse=True)
+    arrived_s += 1e-8 * (np.arange(len(arrived_s)) - firsts[of])
     rows = pl.DataFrame({"place": places, "left_s": sent_s, "arrived_s": arrived_s})
     rows = rows.unique("place", keep="first").sort("place")
     with tempfile.TemporaryDirectory() as place:

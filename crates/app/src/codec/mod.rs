@@ -370,23 +370,27 @@ impl Encoding {
     /// A decoder; `None` without audio. With a stand-in, it finds redundancy, but no sound.
     #[must_use]
     pub fn decoder(&self) -> Option<Box<dyn Decoder>> {
-        let decoder: Box<dyn Decoder> = if self.stand_in {
-            Box::new(stand_in::Blank { encoding: *self })
-        } else {
-            self.codec.spec().sound.map(|sound| (sound.decoder)(self))?
-        };
-        Some(if self.red > 0 { Box::new(red::Receiver::new(decoder, self)) } else { decoder })
+        self.own_decoder().map(|decoder| self.with_copies(decoder))
     }
     /// The decoder of a receiver with this concealment; `None` without audio.
     #[must_use]
     pub fn receiver(&self, concealment: Concealment) -> Option<Box<dyn Decoder>> {
-        let decoder = self.decoder()?;
+        let decoder = self.own_decoder()?;
         let follows = self.codec.spec().is_adaptive && !self.stand_in;
-        Some(if follows && concealment == Concealment::G711AppendixI {
+        Some(self.with_copies(if follows && concealment == Concealment::G711AppendixI {
             Box::new(following::Following::new(decoder, self))
         } else {
             decoder
-        })
+        }))
+    }
+    fn own_decoder(&self) -> Option<Box<dyn Decoder>> {
+        if self.stand_in {
+            return Some(Box::new(stand_in::Blank { encoding: *self }));
+        }
+        self.codec.spec().sound.map(|sound| (sound.decoder)(self))
+    }
+    fn with_copies(&self, decoder: Box<dyn Decoder>) -> Box<dyn Decoder> {
+        if self.red > 0 { Box::new(red::Receiver::new(decoder, self)) } else { decoder }
     }
     /// RTP payload type.
     #[must_use]

@@ -302,7 +302,8 @@ impl Adaptive {
     }
 
     /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:
-    /// whether the frame is played late or not, as much speech is unheard, and the delay becomes the target again.
+    /// whether the frame is played late or not, as much speech is unheard, and without it the delay is the
+    /// target again.
     fn skips(&self, frame: &Frame) -> bool {
         let length = i64::from(frame.steps) * self.step;
         let newest =

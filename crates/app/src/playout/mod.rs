@@ -39,8 +39,8 @@ pub struct Config {
     pub anchor: Option<Anchor>,
     /// With `adaptive`: how it decides; without it `talkspurt`.
     pub profile: Option<Profile>,
-    /// With `adaptive`: share of packets (of the slowest in each half second) that are to arrive in time, above 0
-    /// and below 1; without it 0.9, or 0.95 with `profile = "libwebrtc"`.
+    /// With `adaptive`: share of packets (of the slowest in each half second) that are to arrive in time, above
+    /// 0 and below 1; without it 0.9, or 0.95 with `profile = "libwebrtc"`.
     #[schemars(range(min = 0, max = 1))]
     pub quantile: Option<f64>,
     /// With `adaptive`: delay beyond the fastest packet's at the beginning; without it 80 ms.
@@ -50,9 +50,9 @@ pub struct Config {
     pub min_delay: Option<Duration>,
     /// With `adaptive`: maximum of the target delay beyond the fastest packet's; without it 2 s.
     pub max_delay: Option<Duration>,
-    /// With `profile = "talkspurt"`, of a stream with redundancy (RED, FEC, DRED): delay that is added to the target so that
-    /// lost packets can be recovered from later ones; without it as much as pays by the E-model's
-    /// terms for delay and loss, from the losses so far.
+    /// With `profile = "talkspurt"`, of a stream with redundancy (RED, FEC, DRED): delay that is added to the
+    /// target so that lost packets can be recovered from later ones; without it as much as pays by the
+    /// E-model's terms for delay and loss, from the losses so far.
     pub recovery_wait: Option<Duration>,
     /// Concealment of missing frames.
     #[serde(default)]
@@ -76,8 +76,8 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// Recurring peaks raise the delay, and what a long pause has stood for is skipped: what a good receiver can
-    /// make of the network.
+    /// Recurring peaks raise the delay, and what a long pause has stood for is skipped: what a good receiver
+    /// can make of the network.
     #[default]
     Talkspurt,
     /// As NetEq, the jitter buffer of libwebrtc, which Chromium and most programs for calls contain.

@@ -1,6 +1,6 @@
 //! NetEq, the jitter buffer of libwebrtc, as far as durations go: `DecisionLogic` and the part of `NetEqImpl`
-//! around it, at revision `branch-heads/7871` (Chromium 150), written anew after its behaviour. It decides every
-//! 10 ms what to do next: play, play faster or slower by a pitch period, or conceal.
+//! around it. It is our own code after the behaviour of revision `branch-heads/7871` (Chromium 150). It decides
+//! every 10 ms what to do next: play, play faster or slower by a pitch period, or conceal.
 //!
 //! Where NetEq's decision depends on the sound, a mean stands in, because sound is rendered later: the length
 //! of a pitch period ([`PERIOD`]), whether a piece of speech is periodic enough to be stretched
@@ -94,7 +94,7 @@ pub(super) struct NetEq {
     follows: u32,
     latest_steps: u32,
     is_playing: bool,
-    /// The next frame begins anew.
+    /// The next frame begins the stream, wherever it is.
     is_new: bool,
     least: i64,
     most: i64,
@@ -210,7 +210,7 @@ impl NetEq {
         self.waiting.iter().any(|it| it.frame.slot == frame.slot)
     }
 
-    /// Too much waits: everything is discarded and begins anew.
+    /// Too much waits: everything is discarded, and the next packet begins the stream.
     #[cold]
     fn flush(&mut self, tell: &mut impl FnMut(Decision)) {
         for Waiting { frame, .. } in std::mem::take(&mut self.waiting) {
