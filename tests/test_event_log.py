@@ -186,7 +186,7 @@ def test_our_buffer_gets_the_recorded_arrivals(name, monkeypatch):
     # A fixed buffer plays the first frame 400 ms after its arrival, and the others in its rhythm.
     monkeypatch.setattr(judge, "PLAYOUT", {"kind": "fixed", "buffer": "400ms"})
     call = recordings.load(name, 1)
-    arrived_ms = np.array(call["arrivals"]["ms"])
+    arrived_ms = 1e3 * judge.arrived_s_of(call["arrivals"]["ms"])
     there = recordings.places(call)
     played_ms = 20 * (there - there[0]) + 400
     samples = judge.replay(call)

@@ -69,7 +69,9 @@ def test_a_run_is_readable(result, width):
 
 def answered(sentences, about, width=80):
     """The lines of an answer on a terminal, as sentences."""
-    found = Answer(sentences=sentences, about=about, notes=[], judged_by=[], questions=[], comparisons=1)
+    found = Answer(
+        sentences=sentences, about=about, notes=[], judged_by=[], questions=[], comparisons=1
+    )
     text = printed(tables.print_answer, found, width)
     return text, re.sub("\n  ", " ", text).split("\n") if text else []
 

@@ -45,6 +45,15 @@ Samples = dict[str, Sequence[float]]
 """Counters of ``getStats`` by name, at the times of a call's samples."""
 
 
+def arrived_s_of(milliseconds: Sequence[int]) -> Any:
+    """Arrivals in seconds: in one millisecond in the order of the log, 5 µs apart.
+
+    Without, packets of one millisecond would arrive in the order of their lengths.
+    """
+    _, firsts, of = np.unique(milliseconds, return_index=True, return_inverse=True)
+    return np.array(milliseconds) / 1e3 + 5e-6 * (np.arange(len(milliseconds)) - firsts[of])
+
+
 def replay(call: Call) -> Samples:
     """What our buffer's counters are at the times of the samples, after the call's arrivals.
 
@@ -53,12 +62,9 @@ def replay(call: Call) -> Samples:
     """
     arrivals = call["arrivals"]
     places = recordings.places(call)
-    sent_s, arrived_s = chromium.FRAME_S * places, np.array(arrivals["ms"]) / 1e3
+    sent_s, arrived_s = chromium.FRAME_S * places, arrived_s_of(arrivals["ms"])
     # No packet arrives before it was sent.
     arrived_s += max(0.0, float(np.max(sent_s - arrived_s)))
-    # Packets of one millisecond arrived in the order of the log; rounding would make another one.
-    _, firsts, of = np.unique(arrivals["ms"], return_index=True, return_inverse=True)
-    arrived_s += 1e-8 * (np.arange(len(arrived_s)) - firsts[of])
     rows = pl.DataFrame({"place": places, "left_s": sent_s, "arrived_s": arrived_s})
     rows = rows.unique("place", keep="first").sort("place")
     with tempfile.TemporaryDirectory() as place:
