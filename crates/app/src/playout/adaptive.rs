@@ -301,9 +301,8 @@ impl Adaptive {
         self.expansion >= LONG_PAUSE && self.clock < self.back + FOLLOW
     }
 
-    /// True if concealment has taken the place of a frame, and what waits after it is as long as the target:
-    /// whether the frame is played late or not, as much speech is unheard, and without it the delay is the
-    /// target again.
+    /// True if a long pause was at least as long as this frame, and the frames after it cover the target delay.
+    /// Skipping the frame then conceals no more speech than playing it late, and removes the excess delay.
     fn skips(&self, frame: &Frame) -> bool {
         let length = i64::from(frame.steps) * self.step;
         let newest =

@@ -2,8 +2,8 @@
 //! around it. It is our own code after the behaviour of revision `branch-heads/7871` (Chromium 150). It decides
 //! every 10 ms what to do next: play, play faster or slower by a pitch period, or conceal.
 //!
-//! Where NetEq's decision depends on the sound, a mean stands in, because sound is rendered later: the length
-//! of a pitch period ([`PERIOD`]), whether a piece of speech is periodic enough to be stretched
+//! NetEq also analyses the sound, which is rendered later here. Constants replace the analysis: the length of
+//! a pitch period ([`PERIOD`]), whether a piece of speech is periodic enough to be stretched
 //! ([`ATTEMPTS`]), and how quickly concealment fades ([`HALF_MUTED`]).
 //!
 //! Output is decided in the order of playout, when a later packet shows that the time has come. Durations are
