@@ -251,7 +251,8 @@ fn conclude_all(engine: Engine<'_>, point: &Point) {
     world.assert_conservation();
     account.assert_balance();
     let (recorder, (_, (_, written))) = world.probe;
-    let recording = conclude(&point.scenario, recorder, written, true).expect("no file fails");
+    let recording = conclude(&point.scenario, &Materials::default(), recorder, written, true)
+        .expect("no file fails");
     for flow in &recording.flows {
         assert_eq!(flow.conservation(), Ok(()), "{}", flow.name);
     }

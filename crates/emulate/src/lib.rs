@@ -198,7 +198,7 @@ pub fn run(
         events,
         cpu_s: cpu_s(),
         duration_s: now.as_secs_f64(),
-        recording: conclude(scenario, recorder, written, true)?,
+        recording: conclude(scenario, &materials, recorder, written, true)?,
         audio,
     };
     Ok(Emulated { finished, account, excerpt: excerpts.finish(now) })

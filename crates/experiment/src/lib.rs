@@ -17,6 +17,7 @@ mod capture;
 mod count;
 mod export;
 mod layout;
+mod redundancy;
 mod rerun;
 mod store;
 mod topology;
@@ -227,7 +228,7 @@ fn run_with<O: Output>(
     let (recorder, (digest, output)) = world.probe;
     let files = output.written();
     let unwritten = files.0.as_ref().map_or(0, CaptureProbe::unwritten);
-    let recording = conclude(scenario, recorder, files, finished)?;
+    let recording = conclude(scenario, materials, recorder, files, finished)?;
     capture::check(unwritten)?;
     Ok(Finished {
         digest: digest.hex(),
@@ -265,6 +266,7 @@ pub fn failed(recorder: &Recorder, files: &Written) -> bool {
 /// A file could not be written, or an account does not balance.
 pub fn conclude(
     scenario: &Scenario,
+    materials: &Materials,
     recorder: Recorder,
     (capture, packets): Written,
     finished: bool,
@@ -279,10 +281,12 @@ pub fn conclude(
         recording.conservation().map_err(Failure::Account)?;
     }
     let qualities: Vec<_> = scores(scenario, &recording.flows).collect();
-    let judged = qualities.into_iter().zip(audio::stand_ins(scenario));
-    for (summary, (quality, stand_in)) in recording.flows.iter_mut().zip(judged) {
+    let notes = redundancy::notes(scenario, materials, &recording.flows);
+    let judged = qualities.into_iter().zip(audio::stand_ins(scenario)).zip(notes);
+    for (summary, ((quality, stand_in), note)) in recording.flows.iter_mut().zip(judged) {
         summary.quality = quality;
         summary.stand_in = stand_in;
+        summary.redundancy_note = note;
     }
     recording.store().map_err(Failure::Store)?;
     Ok(recording)

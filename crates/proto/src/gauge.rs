@@ -175,6 +175,14 @@ gauges! {
         "playout target",
         "quantile of the delays of packets, or the height of recurring peaks",
     ).source("as in WebRTC's NetEq");
+    /// Whether the last received packet has in-band FEC: 1 or 0. Absent unless the codec is configured to make
+    /// it.
+    Fec = 26, "fec", Metric::of("1", "", 1.0, 0)
+        .described("in-band FEC", "1 if the packet repeats the speech before it").source("RFC 6716 §2.1.7");
+    /// Speech before the last received packet that its deep redundancy (DRED) covers; 0 without. Absent unless
+    /// the codec is configured to make it.
+    DredDepth = 27, "dred_depth", MILLISECONDS
+        .described("depth of DRED", "whole packets that opus_dred_parse covers").source("libopus 1.6");
 }
 
 /// Why received data was not used.

@@ -297,6 +297,7 @@ impl Recorder {
 
     #[inline(never)]
     fn gauge(&mut self, now: Instant, peer: u32, gauge: Gauge, value: f64) {
+        self.stats.gauge(peer, gauge, value);
         if let Some(gauges) = &mut self.gauges {
             gauges.add(now, peer, gauge, value);
         }

@@ -11,7 +11,7 @@ use talkspurt_proto::external::Class;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{
-    Messages, Note, Place, Playout, Probe, RxError, StackNote, Topic, UNNUMBERED, Units,
+    Gauge, Messages, Note, Place, Playout, Probe, RxError, StackNote, Topic, UNNUMBERED, Units,
 };
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -38,6 +38,8 @@ pub struct Stats {
     messages: BTreeMap<u32, (Messages, u64)>,
     /// Pauses of playout before frames of the window: number and total length in nanoseconds.
     pauses: BTreeMap<u32, (u32, u64)>,
+    /// The redundancy of received packets, by sending peer: few codecs have any.
+    redundancy: BTreeMap<u32, Redundancy>,
     /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
     /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
@@ -66,6 +68,36 @@ struct Waits {
     all: Sum,
     held_back: u64,
     longest: u64,
+}
+
+/// The redundancy that a codec made of the frames delivered from the window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Redundancy {
+    /// Of the last packet: whether it has in-band FEC, and the depth of its deep redundancy.
+    fec: Option<bool>,
+    deep_s: Option<f64>,
+    frames: u64,
+    with_fec: u64,
+    with_deep: u64,
+    depths_s: f64,
+}
+
+impl Redundancy {
+    fn count(&mut self) {
+        let deep_s = self.deep_s.unwrap_or(0.0);
+        self.frames += 1;
+        self.with_fec += u64::from(self.fec == Some(true));
+        self.with_deep += u64::from(deep_s > 0.0);
+        self.depths_s += deep_s;
+    }
+
+    fn add_to(&self, summary: &mut FlowSummary) {
+        let share = |part: u64| (self.frames > 0).then(|| part as f64 / self.frames as f64);
+        summary.fec_ratio = self.fec.and_then(|_| share(self.with_fec));
+        summary.dred_ratio = self.deep_s.and_then(|_| share(self.with_deep));
+        summary.dred_depth_mean_s =
+            (self.with_deep > 0).then(|| self.depths_s / self.with_deep as f64);
+    }
 }
 
 /// Packets that reached a peer in the measure window and were rejected.
@@ -131,6 +163,7 @@ impl Stats {
             waits: BTreeMap::new(),
             messages: BTreeMap::new(),
             pauses: BTreeMap::new(),
+            redundancy: BTreeMap::new(),
             cut: BTreeMap::new(),
             delivered: BTreeSet::new(),
         }
@@ -156,6 +189,9 @@ impl Stats {
                     Some(Duration::from_nanos(waits.longest).as_secs_f64());
             }
             self.add_messages(direction.peer as u32, &mut summary);
+            if let Some(redundancy) = self.redundancy.get(&(direction.peer as u32)) {
+                redundancy.add_to(&mut summary);
+            }
             // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
             let own = self.accounts[other].is_none().then_some(direction.peer);
@@ -229,6 +265,9 @@ impl Stats {
             }
             (Place::Peer(peer), Note::Delivered { index, bytes }) => {
                 let inside = self.delivered(now, peer ^ 1, *index, *bytes)?;
+                if inside && let Some(redundancy) = self.redundancy.get_mut(&(peer ^ 1)) {
+                    redundancy.count();
+                }
                 (peer ^ 1, inside, What::Delivered { index: *index, bytes: *bytes })
             }
             (Place::Peer(peer), Note::Decided { index, playout: Playout::Played(at) }) => {
@@ -276,6 +315,18 @@ impl Stats {
             _ => return None,
         };
         Some(Fact { peer: peer as usize, inside, what })
+    }
+
+    /// A gauge of a peer: those of received redundancy are of the next packet that it delivers.
+    #[inline]
+    pub(crate) fn gauge(&mut self, peer: u32, gauge: Gauge, value: f64) {
+        if let Gauge::Fec | Gauge::DredDepth = gauge {
+            let redundancy = self.redundancy.entry(peer ^ 1).or_default();
+            match gauge {
+                Gauge::Fec => redundancy.fec = Some(value > 0.0),
+                _ => redundancy.deep_s = Some(value),
+            }
+        }
     }
 
     /// Frames that an external stack discarded were not sent: they count like those that its queue discarded.

@@ -37,6 +37,8 @@ summary! {
         /// Notes that match no account (a packet settled twice or never sent): always 0, unless this
         /// program has a bug.
         unaccounted_notes: u64,
+        /// Redundancy that the codec could not make, and which bit rate has it.
+        redundancy_note: Option<String>,
         /// The messages of an external stack, over the whole run.
         messages: Option<MessageAccount>,
     }
@@ -223,6 +225,23 @@ summary! {
         recovered_packets: Option<u64> = PACKETS
             .described("recovered", "frames played from the redundancy of later packets")
             .titled("recovered", "frames recovered", "").shown(&[View::Flows.at(7).rank(5)]);
+        /// Share of the received packets with in-band FEC of Opus. Absent unless `opus.fec` asks for it.
+        fec_ratio: Option<f64> = Metric::of("1", "%", 100.0, 1)
+            .described("with FEC", "packets with FEC ÷ packets of speech delivered")
+            .source("RFC 6716 §2.1.7").within(0.0, 1.0).titled("with FEC", "packets with FEC", "")
+            .shown(&[View::ReportFlows.at(7)]);
+        /// Share of the received packets with deep redundancy (DRED) of Opus. Absent unless `opus.dred` asks for
+        /// it.
+        dred_ratio: Option<f64> = Metric::of("1", "%", 100.0, 1)
+            .described("with DRED", "packets with DRED ÷ packets of speech delivered")
+            .source("libopus: opus_dred_parse").within(0.0, 1.0)
+            .titled("with DRED", "packets with DRED", "").shown(&[View::ReportFlows.at(8)]);
+        /// Mean of the speech that the deep redundancy of a packet covers, over the packets with any.
+        dred_depth_mean_s: Option<f64> = MILLISECONDS.described(
+            "depth of DRED, mean",
+            "mean of the whole packets before it that the redundancy of a packet covers",
+        ).source("libopus: opus_dred_parse").titled("depth of DRED", "", "")
+            .shown(&[View::ReportFlows.at(9)]);
         /// Voice frames neither delivered nor recovered: lost, discarded, or still queued or in flight at their
         /// playout time. Frames due after the end of the run are not judged.
         missing_packets: Option<u64> = PACKETS
@@ -354,6 +373,23 @@ summary! {
         mos_bound = |row| row.quality.mos_bound, OPINION
             .described("bound of MOS", "MOS of the bound of R").source("ITU-T G.107 §7.7, Annex B")
             .higher_is_better().within(1.0, 4.5);
+        /// Mean opinion score of a conversation as estimated by a fit of this project to PESQ and ViSQOL, less the
+        /// delay impairment of G.107: for codecs without a published impairment, Opus first. It is not ITU-T's,
+        /// and nobody listened.
+        estimated_mos = |row| row.quality.estimated_mos, OPINION
+            .described("estimated MOS", "MOS of R = 93.2 − Ie,fitted − Id")
+            .source("our fit: docs/validation/estimate.md").higher_is_better().within(1.0, 4.5)
+            .bounded_by("estimated_mos_bound")
+            .titled("estimated\u{a0}MOS", "estimated MOS (our fit)", "")
+            .shown(&[
+                View::Calls.at(7).rank(2), View::StudyCalls.at(4).rank(3), View::ReportCalls.at(8),
+                View::ReportStudy.at(12), View::Summary.at(13), View::Notebook.at(7),
+            ]);
+        /// The estimate with each input outside the range of the fit at the limit of its range. Inside, it is the
+        /// estimate; outside, the estimate is not validated, but lies below.
+        estimated_mos_bound = |row| row.quality.estimated_mos_bound, OPINION
+            .described("bound of the estimate", "the estimate with delay ≤ 500 ms and losses within the fit")
+            .source("our fit: docs/validation/estimate.md").higher_is_better().within(1.0, 4.5);
         /// MOS points lost to mouth-to-ear delay.
         mos_lost_to_delay = |row| row.quality.mos_lost_to_delay, OPINION.described(
             "lost to delay",
@@ -391,7 +427,12 @@ pub(crate) fn table(rows: &[FlowSummary]) -> arrow_array::RecordBatch {
     numbers(columns, rows)
         .maybe_text("quality_limits", rows.iter().map(|row| row.quality.limits.as_deref()))
         .maybe_text("quality_note", rows.iter().map(|row| row.quality.note.as_deref()))
+        .maybe_text(
+            "estimate_limits",
+            rows.iter().map(|row| row.quality.estimate_limits.as_deref()),
+        )
         .maybe_text("stand_in", rows.iter().map(|row| row.stand_in.as_deref()))
+        .maybe_text("redundancy_note", rows.iter().map(|row| row.redundancy_note.as_deref()))
         .finish()
 }
 
@@ -454,6 +495,12 @@ pub struct Quality {
     pub mos_lost_to_codec: Option<f64>,
     /// Ranges of ITU-T G.107 §7.7 that were exceeded, separated by semicolons.
     pub limits: Option<String>,
+    /// Opinion score by a curve that this project fitted.
+    pub estimated_mos: Option<f64>,
+    /// The same at the limits of the ranges that were exceeded.
+    pub estimated_mos_bound: Option<f64>,
+    /// Ranges of the fit that were exceeded, separated by semicolons.
+    pub estimate_limits: Option<String>,
     /// Assumptions, or why a value is absent.
     pub note: Option<String>,
 }

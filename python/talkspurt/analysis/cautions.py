@@ -26,7 +26,7 @@ MAX_FLOWS = 5
 def cautions(flows: pl.DataFrame) -> list[str]:
     """Warnings about the rows of a flows table, of one run or a whole study."""
     rows = flows.to_dicts()
-    return [*_late_openings(rows), *_rejections(rows)]
+    return [*_late_openings(rows), *_rejections(rows), *_redundancy(rows)]
 
 
 def openings(resolved: str) -> list[str]:
@@ -48,10 +48,10 @@ def openings(resolved: str) -> list[str]:
     )
 
 
-def out_of_range(row: Mapping[str, Any]) -> list[str]:
-    """Where the score of a row of the flows table is outside the range of the E-model."""
+def out_of_range(row: Mapping[str, Any], score: str = "mos") -> list[str]:
+    """Where a score of a row of the flows table is outside the range of its model."""
     # Results of earlier versions have no such column.
-    limits = row.get("quality_limits")
+    limits = row.get("quality_limits" if score == "mos" else "estimate_limits")
     return limits.split("; ") if limits else []
 
 
@@ -71,6 +71,13 @@ def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
         "transports without a handshake"
         for name, wait in waits.items()
     )
+
+
+def _redundancy(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Redundancy that the encoder of a call had no room for."""
+    # Results of earlier versions have no such column.
+    notes = {_flow(row): note for row in rows if (note := row.get("redundancy_note"))}
+    return _few(f"{name}: {note}" for name, note in notes.items())
 
 
 def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:

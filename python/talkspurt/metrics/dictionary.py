@@ -72,6 +72,17 @@ TABLES: dict[str, tuple[Field, ...]] = {
             "both",
         ),
         Field("quality_note", "", "what the score assumes, or why it is missing", "both"),
+        Field(
+            "estimate_limits",
+            "",
+            "ranges of the fit that the call leaves; null if it leaves none",
+            "both",
+        ),
+        Field(
+            "redundancy_note",
+            "",
+            "what the redundancy of Opus lacks, and the bit rate that has it; else null",
+        ),
         Field("stand_in", "", "codec that is heard in place of one without an encoder; else null"),
     ),
     "links": (

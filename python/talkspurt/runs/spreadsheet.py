@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Cell = str | float | int | None
 TEXTS = ("transport", "source", "from", "to", "group")
 """Columns of the flows table beside its names that tell rows apart."""
-NOTES = ("quality_limits", "quality_note", "stand_in")
+NOTES = ("quality_limits", "quality_note", "estimate_limits", "redundancy_note", "stand_in")
 """Its columns that say what a score is worth."""
 ENDINGS = {"s": ("_s",), "bit/s": ("_bps",), "packets": ("_packets",), "bytes": ("_bytes",)}
 """Endings of names that stand for the unit of a column of the flows table."""

@@ -46,9 +46,9 @@ pub trait Decoder: fmt::Debug + Send {
     fn redundancy(&self) -> u32 {
         0
     }
-    /// Number of packets before this one whose sound it contains. Any bytes may come.
-    fn redundancy_in(&mut self, _payload: &[u8]) -> u32 {
-        0
+    /// The redundancy of a packet. Any bytes may come.
+    fn redundancy_in(&mut self, _payload: &[u8]) -> Redundancy {
+        Redundancy::default()
     }
     /// Recovers the sound of a lost packet from redundancy in a later one, `ahead` packets after it (1: the
     /// next). `None` without redundancy. `samples` is the length of the lost packet.
@@ -65,6 +65,17 @@ pub trait Decoder: fmt::Debug + Send {
     fn conceal(&mut self, _samples: usize) -> Option<Vec<i16>> {
         None
     }
+}
+
+/// What a packet contains of the sound before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Redundancy {
+    /// Number of packets before this one whose sound it contains.
+    pub packets: u32,
+    /// Whether it has in-band FEC; `None` if the codec or its configuration has none.
+    pub fec: Option<bool>,
+    /// The sound that its deep redundancy covers; `None` likewise.
+    pub deep: Option<Duration>,
 }
 
 /// How a codec is encoded and decoded.

@@ -11,7 +11,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
 use super::g711::MU_LAW;
-use super::{Bpl, Decoder, Encoder, Encoding, Sound, Spec};
+use super::{Bpl, Decoder, Encoder, Encoding, Redundancy, Sound, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     name: "Opus",
@@ -53,7 +53,7 @@ const RATES: std::ops::RangeInclusive<u64> = 6_000..=510_000;
 /// Greatest depth of the deep redundancy that libopus encodes.
 const DEEPEST: Duration = Duration::from_millis(1040);
 /// The least effort of the decoder with which a neural network conceals gaps.
-const DEEP: u8 = 5;
+pub(crate) const DEEP: u8 = 5;
 /// Shorter packets than this contain no sound.
 const LEAST_BYTES: usize = 3;
 
@@ -234,6 +234,22 @@ pub fn packet(least: Duration) -> Duration {
     PACKETS.into_iter().find(|packet| *packet >= least).unwrap_or(PACKETS[PACKETS.len() - 1])
 }
 
+/// The shares of packets with in-band FEC and with deep redundancy, if a recording is encoded.
+#[must_use]
+pub fn redundant_shares(encoding: &Encoding, pcm: &[i16]) -> (f64, f64) {
+    let (mut encoder, mut decoder) = (Sender::new(encoding), Receiver::new(encoding));
+    let (mut packets, mut near, mut deep) = (0_u32, 0_u32, 0_u32);
+    for samples in pcm.chunks_exact(encoding.samples_for(encoding.packet).max(1)) {
+        let payload = encoder.encode(samples, None);
+        let found = decoder.redundancy_in(&payload);
+        packets += u32::from(!payload.is_empty());
+        near += u32::from(found.fec == Some(true));
+        deep += u32::from(found.deep.is_some_and(|deep| !deep.is_zero()));
+    }
+    let share = |part: u32| f64::from(part) / f64::from(packets.max(1));
+    (share(near), share(deep))
+}
+
 /// Percent of an expected loss.
 fn percent(loss: f64) -> u8 {
     (loss.clamp(0.0, 1.0) * 100.0).round() as u8
@@ -319,6 +335,8 @@ struct Receiver {
     dred: bool,
     dtx: bool,
     redundancy: u32,
+    /// Duration of a packet.
+    length: Duration,
     /// Samples of a packet, and of the shortest frame, all channels.
     packet: usize,
     shortest: usize,
@@ -334,6 +352,7 @@ impl Receiver {
             dred: !config.dred.is_zero(),
             dtx: config.dtx,
             redundancy: config.redundancy(encoding.packet),
+            length: encoding.packet,
             packet: encoding.samples_for(encoding.packet),
             shortest: libopus::SHORTEST * usize::from(config.channels),
         }
@@ -349,10 +368,16 @@ impl Decoder for Receiver {
         self.redundancy
     }
 
-    fn redundancy_in(&mut self, payload: &[u8]) -> u32 {
+    fn redundancy_in(&mut self, payload: &[u8]) -> Redundancy {
         let near = self.fec && libopus::has_fec(payload).is_ok_and(|has| has);
         let covered = if self.dred { self.decoder.dred_samples(payload).unwrap_or(0) } else { 0 };
-        ((covered / self.packet.max(1)) as u32).min(self.redundancy).max(u32::from(near))
+        let deep = ((covered / self.packet.max(1)) as u32).min(self.redundancy);
+        let whole = self.length * u64::from(deep);
+        Redundancy {
+            packets: deep.max(u32::from(near)),
+            fec: self.fec.then_some(near),
+            deep: self.dred.then_some(whole),
+        }
     }
 
     fn recover(&mut self, later: &[u8], ahead: u32, samples: usize) -> Option<Vec<i16>> {

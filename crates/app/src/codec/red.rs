@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 
-use super::{Decoder, Encoder, Encoding};
+use super::{Decoder, Encoder, Encoding, Redundancy};
 
 /// A dynamic RTP payload type, assigned by signalling, which this value replaces.
 pub(super) const PAYLOAD_TYPE: u8 = 121;
@@ -146,10 +146,11 @@ impl Decoder for Receiver {
         self.decoder.redundancy().max(self.copies.into())
     }
 
-    fn redundancy_in(&mut self, payload: &[u8]) -> u32 {
-        let Some((own, blocks)) = parse(payload) else { return 0 };
+    fn redundancy_in(&mut self, payload: &[u8]) -> Redundancy {
+        let Some((own, blocks)) = parse(payload) else { return Redundancy::default() };
         let oldest = blocks.iter().map(|(offset, _)| offset / self.ticks).max().unwrap_or(0);
-        oldest.min(self.copies.into()).max(self.decoder.redundancy_in(own))
+        let inner = self.decoder.redundancy_in(own);
+        Redundancy { packets: oldest.min(self.copies.into()).max(inner.packets), ..inner }
     }
 
     fn recover(&mut self, later: &[u8], ahead: u32, samples: usize) -> Option<Vec<i16>> {
@@ -212,12 +213,12 @@ mod tests {
         // Packets 3 and 4 are lost. G.722 has state, but nothing is missing of what it decodes.
         let mut decoder = encoding.decoder().unwrap();
         red[..3].iter().for_each(|packet| drop(decoder.decode(packet)));
-        assert_eq!(decoder.redundancy_in(&red[5]), 3);
+        assert_eq!(decoder.redundancy_in(&red[5]).packets, 3);
         assert_eq!(decoder.recover(&red[5], 2, 320).as_ref(), Some(&whole[3]));
         assert_eq!(decoder.recover(&red[5], 1, 320).as_ref(), Some(&whole[4]));
         assert_eq!(decoder.decode(&red[5]), whole[5]);
         assert_eq!(decoder.recover(&red[5], 4, 320), None);
-        assert_eq!(decoder.redundancy_in(&red[0]), 0);
+        assert_eq!(decoder.redundancy_in(&red[0]).packets, 0);
     }
 
     #[test]
@@ -253,7 +254,7 @@ mod tests {
         fn any_bytes_may_come(bytes in prop::collection::vec(any::<u8>(), 0..80), ahead in 1..5_u32) {
             let mut decoder = encoding(Codec::G722, 3).decoder().unwrap();
             decoder.decode(&bytes);
-            prop_assert!(decoder.redundancy_in(&bytes) <= 3);
+            prop_assert!(decoder.redundancy_in(&bytes).packets <= 3);
             decoder.recover(&bytes, ahead, 320);
         }
     }

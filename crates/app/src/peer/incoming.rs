@@ -16,7 +16,7 @@ use super::outcome::{Kept, Outcome};
 use super::packets::Packets;
 use super::packets::{media_sender, number};
 use crate::clock::Clock;
-use crate::codec::{self, COMFORT_NOISE, Encoding};
+use crate::codec::{self, COMFORT_NOISE, Encoding, Redundancy};
 use crate::{flexfec, playout, source};
 
 /// Handling of the media that the other side sends.
@@ -400,19 +400,26 @@ impl Incoming {
         media.rtp.on_packet(local, packet);
         let slot = packet.timestamp.wrapping_sub(media.first_timestamp) / media.ticks.max(1);
         let index = number(media.first_sequence, &mut media.latest, packet.sequence);
+        let encoding = match content {
+            Content::Speech(encoding) => Some(encoding as u8),
+            Content::Noise | Content::Repair => None,
+        };
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
             probe.record(local, probe.place(), &note);
+        }
+        let mut repeats = 0;
+        if media.repeats {
+            let redundancy = media.outcome.redundancy(packet, encoding);
+            repeats = redundancy.packets as u16;
+            // Before the delivery, which counts packets by them.
+            tell(local, &redundancy, probe);
         }
         if probe.wants(Topic::Frame) {
             let bytes = packet.payload.len() as u32;
             probe.record(local, probe.place(), &Note::Delivered { index, bytes });
         }
         let captured = media.origin + media.step * u64::from(slot);
-        let encoding = match content {
-            Content::Speech(encoding) => Some(encoding as u8),
-            Content::Noise | Content::Repair => None,
-        };
         let steps = match content {
             Content::Speech(encoding) if encoding == media.outcome.present as usize => {
                 media.outcome.steps
@@ -420,9 +427,8 @@ impl Incoming {
             Content::Speech(encoding) => media.lengths[encoding],
             Content::Noise | Content::Repair => 1,
         };
-        let (mut repeats, mut restored) = (0, Vec::new());
+        let mut restored = Vec::new();
         if media.repeats {
-            repeats = media.outcome.repeats(packet, encoding);
             restored = media.outcome.restore(packet);
         }
         let frame = playout::Frame { slot, steps, index, encoding, repeats };
@@ -464,6 +470,17 @@ impl Incoming {
         let Some(media) = &mut self.media else { return };
         let Media { buffer, outcome, concealment, .. } = &mut **media;
         buffer.finish(|decision| outcome.decided(local, *concealment, clock, decision, probe));
+    }
+}
+
+/// Reports the redundancy that the codec made of a packet.
+fn tell<P: Probe>(local: Instant, redundancy: &Redundancy, probe: &mut Stamped<'_, P>) {
+    let fec = redundancy.fec.map(|has| (Gauge::Fec, f64::from(u8::from(has))));
+    let deep = redundancy.deep.map(|deep| (Gauge::DredDepth, deep.as_secs_f64()));
+    if probe.wants(Topic::Gauge) {
+        for (gauge, value) in [fec, deep].into_iter().flatten() {
+            probe.record(local, probe.place(), &Note::Gauge { gauge, value });
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use talkspurt_proto::rtp;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::codec::Decoder;
+use crate::codec::{Decoder, Redundancy};
 use crate::{flexfec, playout};
 
 /// What has been played.
@@ -82,14 +82,16 @@ impl Outcome {
         }
     }
 
-    /// Number of packets before this one whose sound it contains.
+    /// What a packet contains of the sound before it.
     #[inline(never)]
-    pub(super) fn repeats(&mut self, packet: &rtp::Packet, encoding: Option<u8>) -> u16 {
-        let Some(encoding) = encoding else { return 0 };
+    pub(super) fn redundancy(&mut self, packet: &rtp::Packet, encoding: Option<u8>) -> Redundancy {
+        let Some(encoding) = encoding else { return Redundancy::default() };
         match (&packet.payload, &mut self.kept.inspectors[usize::from(encoding)]) {
-            (Payload::Real(bytes), Some(decoder)) => decoder.redundancy_in(bytes) as u16,
-            (Payload::Virtual { .. }, _) => self.kept.copies,
-            _ => 0,
+            (Payload::Real(bytes), Some(decoder)) => decoder.redundancy_in(bytes),
+            (Payload::Virtual { .. }, _) => {
+                Redundancy { packets: self.kept.copies.into(), ..Redundancy::default() }
+            }
+            _ => Redundancy::default(),
         }
     }
 
@@ -118,7 +120,7 @@ impl Outcome {
             let received = playout::Received { payload, encoding, index, marker, ahead: 0 };
             restored.insert(slot, (received, false));
         }
-        self.repeats(packet, encoding)
+        self.redundancy(packet, encoding).packets as u16
     }
 
     /// Keeps a packet for rendering.
