@@ -107,8 +107,12 @@ def opinion(
     mouth_to_ear_s: float | None,
     loss: float,
     burst_ratio: float | None,
-) -> tuple[float | None, float | None]:
-    """R and MOS of what was heard of a part of a call; of a flow as JSON of a resolved scenario."""
+    recovered: float,
+) -> tuple[float | None, float | None, float | None]:
+    """R, MOS and estimated MOS of what was heard of a part of a call.
+
+    ``flow`` is JSON of a resolved scenario, ``recovered`` a share of the frames.
+    """
 
 def quality(
     flow: str,

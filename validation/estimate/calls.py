@@ -3,7 +3,7 @@
 
 Each talker speaks through every setup; packets are lost at given places. What was sent and what was
 heard are brought to 8 kHz, the band of the scale, and judged by narrowband PESQ (P.862.1) and
-ViSQOL's speech mode. README.md has the protocol; ``fit.py`` makes the curves.
+ViSQOL's speech mode. docs/validation/estimate.md has the protocol; ``fit.py`` makes the curves.
 
     pip install 'talkspurt[scores,av]'; apt-get install libbcg729-0
     python validation/estimate/calls.py fit FOLDER    # continues calls.csv: a line per call
@@ -122,7 +122,9 @@ GRID: dict[str, dict[str, tuple[Loss, ...]]] = {
             ("opus 24 60 ms", "opus 16 deep", "opus 32 deep", "opus 24"), (NONE, (5, 0), (14, 4))
         ),
         **dict.fromkeys(("opus 20 fec", "opus 40 fec"), ((2, 0), (5, 0), (14, 0), (14, 4))),
-        **dict.fromkeys(("opus 24 dred", "opus 40 dred", "opus 64 dred"), ((5, 0), (14, 0), (14, 4))),
+        **dict.fromkeys(
+            ("opus 24 dred", "opus 40 dred", "opus 64 dred"), ((5, 0), (14, 0), (14, 4))
+        ),
         **dict.fromkeys(("g726-32", "g726-16", "amr-10.2", "amr-7.95", "amr-6.7", "amr-5.9",
                          "amr-4.75", "opus 6", "opus 8", "opus 12", "opus 64"), (NONE,)),
     },

@@ -47,10 +47,16 @@ pub(crate) fn questions(input: &Input, runs: &dyn Runs) -> Vec<Question> {
 /// The instrument of all calls: the first whose measures all of them have, within their range.
 pub(crate) fn of_calls(flows: &Flows) -> &'static Instrument {
     let calls = || (0..flows.name.len()).filter(|&row| is_call(flows, row));
-    let valid = |row: usize| {
-        flows.value(row, "mos").is_some() && Flows::text(&flows.quality_limits, row).is_none()
+    let valid = |metric: &str, limits: &[Option<String>]| {
+        calls().all(|row| flows.value(row, metric).is_some() && Flows::text(limits, row).is_none())
     };
-    &INSTRUMENTS[usize::from(!calls().all(valid))]
+    &INSTRUMENTS[if valid("mos", &flows.quality_limits) {
+        0
+    } else if valid("estimated_mos", &flows.estimate_limits) {
+        1
+    } else {
+        2
+    }]
 }
 
 fn is_call(flows: &Flows, row: usize) -> bool {

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::judge::Told;
 use crate::text::{show, with_unit};
-use crate::{Choice, Flows, Input, Question, Runs, metric};
+use crate::{Choice, Flows, Input, Measure, Question, Runs, WITHOUT_SCORE, metric};
 
 /// The least share of a difference in MOS.
 const MAIN: f64 = 0.3;
@@ -116,6 +116,7 @@ pub(crate) fn explain(input: &Input, runs: &dyn Runs, question: &mut Question) {
         let pair = Pair::of(input, runs, best, worse);
         let said: Vec<String> = match names[0] {
             "mos" => pair.of_mos(worse),
+            "estimated_mos" => pair.of_estimate(),
             _ => names.iter().flat_map(|name| pair.of_measure(name)).collect(),
         };
         question.options[other].cause = said.join(", ");
@@ -162,6 +163,17 @@ impl<'a> Pair<'a> {
             _ => self.of_codec(),
         })
         .collect()
+    }
+
+    /// An estimate has no shares: what differs is named.
+    fn of_estimate(&self) -> Vec<String> {
+        let more = |measure: &Measure| {
+            self.both(measure.name).is_some_and(|(worse, better)| worse - better >= measure.least)
+        };
+        let [delay, unheard] = WITHOUT_SCORE;
+        let mut said = if more(unheard) { self.of_loss() } else { Vec::new() };
+        said.extend(more(delay).then(|| self.of_delay(true)).into_iter().flatten());
+        said
     }
 
     fn of_measure(&self, name: &str) -> Vec<String> {

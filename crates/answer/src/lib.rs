@@ -94,6 +94,9 @@ pub struct Flows {
     /// Assumptions of the score, or why there is none.
     #[serde(default)]
     pub quality_note: Vec<Option<String>>,
+    /// Where its estimated score leaves the range of the fit.
+    #[serde(default)]
+    pub estimate_limits: Vec<Option<String>>,
     /// What is heard in place of a codec without an encoder.
     #[serde(default)]
     pub stand_in: Vec<Option<String>>,
@@ -124,8 +127,9 @@ impl Flows {
 }
 
 /// The metrics of flows that an answer reads.
-pub const METRICS: [&str; 18] = [
+pub const METRICS: [&str; 19] = [
     "mos",
+    "estimated_mos",
     "mouth_to_ear_mean_s",
     "concealed_ratio",
     "video_in_time_ratio",
@@ -193,17 +197,18 @@ pub(crate) struct Instrument {
     pub(crate) calls: bool,
 }
 
+/// Measures of calls without a score.
+pub(crate) const WITHOUT_SCORE: &[Measure; 2] = &[
+    Measure { name: "mouth_to_ear_mean_s", least: 0.01 },
+    Measure { name: "concealed_ratio", least: 0.005 },
+];
+
 /// In order of preference: the first that applies to all options of a question judges them. All calls of an
 /// answer are judged by the same one.
-pub(crate) const INSTRUMENTS: [Instrument; 4] = [
+pub(crate) const INSTRUMENTS: [Instrument; 5] = [
     Instrument { measures: &[Measure { name: "mos", least: 0.05 }], calls: true },
-    Instrument {
-        measures: &[
-            Measure { name: "mouth_to_ear_mean_s", least: 0.01 },
-            Measure { name: "concealed_ratio", least: 0.005 },
-        ],
-        calls: true,
-    },
+    Instrument { measures: &[Measure { name: "estimated_mos", least: 0.05 }], calls: true },
+    Instrument { measures: WITHOUT_SCORE, calls: true },
     Instrument { measures: &[Measure { name: "video_in_time_ratio", least: 0.0 }], calls: false },
     Instrument { measures: &[Measure { name: "goodput_bps", least: 0.0 }], calls: false },
 ];

@@ -18,6 +18,7 @@ type Names<'a> = IndexSet<&'a str>;
 
 pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let mut unscored: IndexMap<&str, Names<'_>> = IndexMap::new();
+    let mut estimated: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
     let (mut outside, mut limits) = (Names::new(), Vec::new());
     let mut heard: IndexMap<&str, Names<'_>> = IndexMap::new();
@@ -28,7 +29,9 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         if flows.value(row, "r_factor").is_none() {
             if let Some(reason) = clauses(&flows.quality_note).next() {
                 let reason = reason.strip_prefix("no score: ").unwrap_or(reason);
-                unscored.entry(reason).or_default().insert(unit);
+                let is_estimated = flows.value(row, "estimated_mos").is_some();
+                let by = if is_estimated { &mut estimated } else { &mut unscored };
+                by.entry(reason).or_default().insert(unit);
             }
         } else {
             for (values, source) in
@@ -52,6 +55,15 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let unscored = unscored
         .into_iter()
         .map(|(reason, names)| format!("No score for {}: {reason}.", named(names)));
+    let estimated = estimated.into_iter().map(|(reason, names)| {
+        // Without what would give another score.
+        let reason = reason.split(": ").next().unwrap_or(reason);
+        format!(
+            "The MOS of {} is estimated (our fit of PESQ and ViSQOL, not ITU-T's, and not validated against \
+             listeners): {reason}.",
+            named(names)
+        )
+    });
     let declared = declared.into_iter().map(|(source, (names, values))| {
         format!("The score of {} uses declared values: {} ({source}).", named(names), named(values))
     });
@@ -68,7 +80,13 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         format!("The score of {} is outside the range of the E-model: {of}{limit}.", named(outside))
     });
     let late = late(flows, runs);
-    late.into_iter().chain(outside).chain(unscored).chain(declared).chain(heard).collect()
+    late.into_iter()
+        .chain(outside)
+        .chain(estimated)
+        .chain(unscored)
+        .chain(declared)
+        .chain(heard)
+        .collect()
 }
 
 /// Why most of the speech of calls was too late: the playout buffer.

@@ -9,6 +9,13 @@ use talkspurt_answer::{Answer, Axis, Flows, Input, Run, answer};
 
 /// What a call of a run has: MOS and whether it is in the range of the model, delay, unheard share.
 type Call = Option<(f64, bool, f64, f64)>;
+/// Above this delay, the estimated score is out of its range, too; from this MOS on, there is none.
+const ESTIMATED: (f64, f64) = (0.585, 4.48);
+
+fn estimated(call: Call) -> (Option<f64>, bool) {
+    let found = call.filter(|it| it.0 < ESTIMATED.1);
+    (found.map(|it| it.0 / 2.0 + 1.0), call.is_some_and(|it| it.2 > ESTIMATED.0))
+}
 
 fn study(options: usize, settings: usize, seeds: u32, calls: &[Call]) -> Input {
     let labels: Vec<_> = (0..options).map(|at| format!("option{}", letter(at))).collect();
@@ -31,9 +38,12 @@ fn study(options: usize, settings: usize, seeds: u32, calls: &[Call]) -> Input {
                 flows.transport.push(Some("udp".into()));
                 let outside = call.is_some_and(|(_, inside, ..)| !inside);
                 flows.quality_limits.push(outside.then(|| "too much loss".into()));
+                let (estimate, beyond) = estimated(call);
+                flows.estimate_limits.push(beyond.then(|| "too much delay".into()));
                 let mut add =
                     |name: &str, value| columns.entry(name.into()).or_default().push(value);
                 add("mos", call.map(|it| it.0));
+                add("estimated_mos", estimate);
                 add("mouth_to_ear_mean_s", call.map(|it| it.2));
                 add("concealed_ratio", Some(call.map_or(1.0, |it| it.3)));
                 let settings = vec![label.clone(), setting.clone()];
@@ -71,8 +81,13 @@ fn mean(values: &[(u32, f64)]) -> f64 {
 /// Each number of a sentence that begins with a setting is that of the table; returns how many were found.
 fn check(input: &Input, found: &Answer) -> usize {
     let mut checked = 0;
-    let scored = input.flows.numbers["mos"].iter().all(Option::is_some)
-        && input.flows.quality_limits.iter().all(Option::is_none);
+    let all = |metric: &str, limits: &[Option<String>]| {
+        input.flows.numbers[metric].iter().all(Option::is_some)
+            && limits.iter().all(Option::is_none)
+    };
+    let by_model = all("mos", &input.flows.quality_limits);
+    let by_fit = !by_model && all("estimated_mos", &input.flows.estimate_limits);
+    let scored = by_model || by_fit;
     for sentence in found.sentences.iter().filter(|it| !it.contains("settings of the other axes")) {
         let sentence = sentence.replace(['\u{a0}'], " ").replace('\u{202f}', "");
         let head = sentence.split_once(": ").expect("a flow").0;
@@ -89,8 +104,11 @@ fn check(input: &Input, found: &Answer) -> usize {
             .collect();
         // The measures a sentence names are those of the instrument that all calls allow.
         assert_eq!(sentence.contains("MOS"), scored, "{sentence}");
-        let measures: &[(&str, &str, f64, usize, &str)] = if scored {
+        assert_eq!(sentence.contains("estimated MOS"), by_fit, "{sentence}");
+        let measures: &[(&str, &str, f64, usize, &str)] = if by_model {
             &[("mos", "MOS ", 1.0, 2, " MOS less")]
+        } else if by_fit {
+            &[("estimated_mos", "estimated MOS ", 1.0, 2, " estimated MOS less")]
         } else {
             &[
                 ("mouth_to_ear_mean_s", "mean mouth-to-ear delay ", 1e3, 1, " ms more"),
@@ -137,7 +155,7 @@ fn check(input: &Input, found: &Answer) -> usize {
                         "{sentence}"
                     );
                     // Less of a score, more of delay and loss.
-                    assert_eq!(difference < 0.0, *metric == "mos", "{sentence}");
+                    assert_eq!(difference < 0.0, metric.ends_with("mos"), "{sentence}");
                     checked += 1;
                 }
             }

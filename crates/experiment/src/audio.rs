@@ -1,6 +1,7 @@
 //! Speech of a run: reference and degraded audio, and the E-model score (G.107).
 
-use talkspurt_app::codec::step;
+use talkspurt_app::codec::{Encoding, step};
+use talkspurt_app::quality::estimate::{Listening, estimate};
 use talkspurt_app::{playout, quality, source};
 use talkspurt_flow::Materials;
 use talkspurt_proto::probe::Probe;
@@ -96,7 +97,17 @@ pub fn scores<'a>(
         let Some(loss) = summary.concealed_ratio else { return Quality::default() };
         let mouth_to_ear_s = summary.mouth_to_ear_mean_s;
         let burst_ratio = summary.burst_ratio;
-        let heard = Heard { played: &summary.played_by_rung, mouth_to_ear_s, loss, burst_ratio };
+        let sent = summary.handed_over_packets.max(1) as f64;
+        let recovered = summary.recovered_packets.unwrap_or(0) as f64 / sent;
+        let payload = summary.payload_bytes as f64 / sent;
+        let heard = Heard {
+            played: &summary.played_by_rung,
+            mouth_to_ear_s,
+            loss,
+            burst_ratio,
+            recovered,
+            payload_bytes: Some(payload),
+        };
         opinion(flow, source, &heard)
     })
 }
@@ -111,7 +122,7 @@ pub(crate) fn stand_ins(scenario: &Scenario) -> impl Iterator<Item = Option<Stri
 }
 
 /// The sources of a scenario and their flows, in order of the rows of the `flows` table.
-fn sources(scenario: &Scenario) -> impl Iterator<Item = (&Flow, &source::Config)> {
+pub(crate) fn sources(scenario: &Scenario) -> impl Iterator<Item = (&Flow, &source::Config)> {
     scenario.flows.values().flat_map(|flow| {
         let sources = std::iter::once(&flow.source).chain(&flow.reverse);
         sources.map(move |source| (flow, source))
@@ -119,7 +130,7 @@ fn sources(scenario: &Scenario) -> impl Iterator<Item = (&Flow, &source::Config)
 }
 
 /// Playout statistics of some frames of a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Heard<'a> {
     /// Frames played, by rung of the ladder; empty for a source that never changed rung.
     pub played: &'a [u64],
@@ -129,6 +140,10 @@ pub struct Heard<'a> {
     pub loss: f64,
     /// ITU-T G.107's burst ratio; absent without loss.
     pub burst_ratio: Option<f64>,
+    /// Share of frames recovered from the redundancy of others.
+    pub recovered: f64,
+    /// Mean payload of a packet, where a transport may have changed the bit rate; absent if not known.
+    pub payload_bytes: Option<f64>,
 }
 
 /// The E-model score (G.107) of a source's playout statistics; empty if it is not speech.
@@ -153,6 +168,17 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         told.loss,
         told.burst_ratio.unwrap_or(1.0),
     );
+    let listening = Listening {
+        heard: &heard,
+        opus: &speech.opus,
+        opus_bps: opus_bps(&encodings[0], told.payload_bytes),
+        concealment: flow.playout.concealment,
+        packet: encodings[0].packet,
+        unheard: told.loss,
+        burst_ratio: told.burst_ratio.unwrap_or(1.0),
+        recovered: told.recovered,
+    };
+    let estimate = estimate(&flow.quality, &listening, delay);
     let unheard = if known.is_none() { "Nothing was heard in time. " } else { "" };
     Quality {
         r_factor: score.r,
@@ -164,7 +190,20 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         mos_lost_to_codec: score.lost_to_codec,
         limits: (!score.limits.is_empty()).then(|| score.limits.join("; ")),
         note: Some(format!("{unheard}{}", score.note)),
+        estimated_mos: estimate.mos,
+        estimated_mos_bound: estimate.bound,
+        estimate_limits: (!estimate.limits.is_empty()).then(|| estimate.limits.join("; ")),
     }
+}
+
+/// Mean bit rate of the speech: what is configured, or less if the transport requested less. Retransmissions
+/// count as payload of a stream.
+fn opus_bps(encoding: &Encoding, payload_bytes: Option<f64>) -> f64 {
+    let copies = f64::from(encoding.red) + 1.0;
+    let configured = encoding.opus.bitrate.as_bps() as f64 / copies;
+    let seconds = encoding.packet.as_secs_f64();
+    let sent = payload_bytes.map(|bytes| 8.0 * bytes / copies / seconds);
+    sent.map_or(configured, |sent| sent.min(configured))
 }
 
 /// The delay of a call without any played frame: the nominal playout delay, or zero if playout

@@ -124,7 +124,7 @@ impl View {
         let quality = loss.zip(mouth_to_ear).map(|(loss, delay)| {
             let played = if encodings.len() > 1 { &heard[..] } else { &[] };
             let mouth_to_ear_s = Some(delay);
-            opinion(flow, other, &Heard { played, mouth_to_ear_s, loss, burst_ratio: None })
+            opinion(flow, other, &Heard { played, mouth_to_ear_s, loss, ..Heard::default() })
         });
         json!({
             "passed_s": (self.at - Instant::ZERO).as_secs_f64(),

@@ -9,10 +9,10 @@ use talkspurt_scenario::model::Flow;
 
 /// R and MOS of a flow (JSON as in a resolved scenario), or of its answering side, from frames played
 /// by rung of the ladder (none for a source that never changed rung), mouth-to-ear delay, share of
-/// frames missing or late, and burst ratio. Absent where G.113 has no values for the codec, or the
-/// source is not speech.
+/// frames missing or late, burst ratio, and share of frames recovered from redundancy; then the
+/// estimated MOS. Absent where there are no values for the codec, or the source is not speech.
 #[pyfunction]
-#[pyo3(signature = (flow, reverse, played, mouth_to_ear_s, loss, burst_ratio))]
+#[pyo3(signature = (flow, reverse, played, mouth_to_ear_s, loss, burst_ratio, recovered))]
 pub(crate) fn opinion(
     flow: &str,
     reverse: bool,
@@ -20,10 +20,12 @@ pub(crate) fn opinion(
     mouth_to_ear_s: Option<f64>,
     loss: f64,
     burst_ratio: Option<f64>,
-) -> PyResult<(Option<f64>, Option<f64>)> {
-    let heard = Heard { played: &played, mouth_to_ear_s, loss, burst_ratio };
+    recovered: f64,
+) -> PyResult<(Option<f64>, Option<f64>, Option<f64>)> {
+    let heard =
+        Heard { played: &played, mouth_to_ear_s, loss, burst_ratio, recovered, ..Heard::default() };
     let quality = rated(flow, reverse, &heard)?;
-    Ok((quality.r_factor, quality.mos))
+    Ok((quality.r_factor, quality.mos, quality.estimated_mos))
 }
 
 /// The columns of the flows table about the quality of a call, as JSON, from the arguments of
@@ -37,7 +39,7 @@ pub(crate) fn quality(
     loss: f64,
     burst_ratio: Option<f64>,
 ) -> PyResult<String> {
-    let heard = Heard { played: &[], mouth_to_ear_s, loss, burst_ratio };
+    let heard = Heard { mouth_to_ear_s, loss, burst_ratio, ..Heard::default() };
     let quality = rated(flow, reverse, &heard)?;
     let columns = json!({
         "r_factor": quality.r_factor, "mos": quality.mos,
@@ -46,6 +48,9 @@ pub(crate) fn quality(
         "mos_lost_to_loss": quality.mos_lost_to_loss,
         "mos_lost_to_codec": quality.mos_lost_to_codec,
         "quality_limits": quality.limits, "quality_note": quality.note,
+        "estimated_mos": quality.estimated_mos,
+        "estimated_mos_bound": quality.estimated_mos_bound,
+        "estimate_limits": quality.estimate_limits,
     });
     Ok(columns.to_string())
 }

@@ -20,7 +20,7 @@ from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, height, say
 from talkspurt._terminal.layout import Cell, Column, Table, name
 from talkspurt._text.format import rate_text, time_text, verdict
-from talkspurt.analysis.answer import Answer, answer
+from talkspurt.analysis.answer import Answer, answer, shown
 from talkspurt.analysis.cautions import cautions
 from talkspurt.metrics import metric, sheet
 from talkspurt.metrics.catalogue import SATISFACTION, VIEWS, column, number, quantity
@@ -49,8 +49,9 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     out = out or console()
     rows = condensed(result.flows.to_dicts())
     calls = [row for row in rows if row["concealed_ratio"] is not None]
+    found = answer(result)
     if calls:
-        _calls(calls).print(out)
+        _calls(calls, found.judged_by).print(out)
     if result.is_scored:
         _sound(result, out)
     videos = [row for row in rows if row["video_frames"] is not None]
@@ -58,7 +59,7 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     _flows(rows).print(out)
     _links(result.links.to_dicts()).print(out)
     _warn(result.flows, out)
-    _print_answer(answer(result), out)
+    _print_answer(found, out)
 
 
 def _print_answer(found: Answer, out: Console) -> None:
@@ -158,8 +159,11 @@ def _of_view(
     return Table(title, _heads(view, hidden), **_cut(cells, FLOWS))
 
 
-def _calls(rows: list[dict[str, Any]]) -> Table:
-    table = _of_view("Calls", "calls", rows)
+def _calls(rows: list[dict[str, Any]], judged_by: Sequence[str]) -> Table:
+    columns = shown(VIEWS["calls"], rows, judged_by)
+    table = _of_view("Calls", "calls", rows, set(VIEWS["calls"]) - set(columns))
+    if "r_factor" not in columns:
+        return table
     grade, cells = column("r_factor"), zip(table.rows, rows, strict=False)
     table.rows = [[*it, _satisfaction(row["r_factor"], grade.outside(row))] for it, row in cells]
     return replace(table, columns=[*table.columns, _users(2)])
@@ -232,10 +236,14 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
     say(_about(study), out)
     out.print()
     calls = _named(study, "concealed_ratio")
-    summary = study.rows(study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]))
+    found = found or answer(study)
+    scored = study.flows.drop_nulls("concealed_ratio").to_dicts()
+    call_columns = shown(CALL_COLUMNS, scored, found.judged_by)
+    summary = study.rows(study.summary([*call_columns, "r_factor", *FLOW_COLUMNS]))
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
-        _wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True).print(out)
+        rated = "mos" in call_columns
+        _wide(study, "Calls", of_calls, call_columns, verdicts=rated).print(out)
     if study.is_scored:
         _sound(study, out)
     videos = _named(study, "video_frames")
@@ -243,14 +251,14 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
         of_videos = [r for r in study.rows(study.summary(VIDEO)) if r["flow"] in videos]
         _wide(study, "Video", of_videos, VIDEO).print(out)
     _wide(study, "Flows", summary, FLOW_COLUMNS).print(out)
-    columns = CALL_COLUMNS if calls else FLOW_COLUMNS
+    columns = call_columns if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():
         rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
         _difference(study, "Paired differences", axis, rows, columns).print(out)
     if study.is_scored:
         _sound_differences(study, out)
     _warn(study.flows, out)
-    _print_answer(found or answer(study), out)
+    _print_answer(found, out)
 
 
 def _sound_differences(study: StudyData, out: Console) -> None:

@@ -16,10 +16,17 @@ from talkspurt.results.run_data import RunData
 from talkspurt.results.study_data import StudyData
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-TEXTS = ("name", "transport", "group", "quality_limits", "quality_note", "stand_in")
+TEXTS = (
+    "name", "transport", "group", "quality_limits", "quality_note", "estimate_limits", "stand_in",
+)  # fmt: skip
 """Columns of the flows table with texts that an answer reads."""
+
+
+OF_MODEL = ("r_factor", "mos", "mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")
+"""Columns that the E-model fills."""
+ESTIMATE = "estimated_mos"
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,26 @@ def answer(of: RunData | StudyData, *, causes: bool = True) -> Answer:
         "flows": there.to_dict(as_series=False),
     }
     return Answer(**json.loads(_core.answer(json.dumps(document), _Details(study.runs, causes))))
+
+
+def shown(
+    names: Iterable[str], calls: Iterable[Mapping[str, Any]], judged_by: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns of a table of calls: no scores that none of them has.
+
+    The estimate is there if it judges the calls, or if one has no other score.
+    """
+    rows = list(calls)
+    scored = any(row["mos"] is not None for row in rows)
+    alone = any(row["mos"] is None and row.get(ESTIMATE) is not None for row in rows)
+    estimated = ESTIMATE in judged_by or alone
+    left_out = (() if scored or not estimated else OF_MODEL) + (() if estimated else (ESTIMATE,))
+    return tuple(name for name in names if name not in left_out)
+
+
+def score_of(row: Mapping[str, Any]) -> str:
+    """The metric that is the score of a row of the flows table: the estimate if it has no other."""
+    return ESTIMATE if row["mos"] is None and row.get(ESTIMATE) is not None else "mos"
 
 
 class _Details:

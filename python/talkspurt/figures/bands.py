@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CLASSED = {
     "mos": "from_mos", "mos_over_time": "from_mos", "r_factor": "from_r", "r_over_time": "from_r",
+    "estimated_mos": "from_mos", "estimated_mos_over_time": "from_mos",
 }  # fmt: skip
 """The measures on whose scales there are classes."""
 BANDS = (

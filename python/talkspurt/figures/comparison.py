@@ -134,7 +134,7 @@ def _heights(
     grid: Sequence[Axes], parts: Sequence[Sequence[panel.Line]], shown: Column, *, shared: bool
 ) -> None:
     """MOS has a fixed scale; others are fitted to the intervals, and panels of a flow share one."""
-    if shown.name == "mos":
+    if shown.name in ("mos", "estimated_mos"):
         for ax in grid:
             ax.set_ylim(1, 4.6)
         return

@@ -24,6 +24,7 @@ FAR = 50
 """Above this ratio of the maximum to the minimum, the colour scale is logarithmic."""
 FIXED = {
     "mos": (1.0, 4.5),
+    "estimated_mos": (1.0, 4.5),
     "concealed_ratio": (0.0, 0.2),
     "mouth_to_ear_mean_s": (0.0, 0.5),
     "delay_p95_s": (0.0, 0.5),

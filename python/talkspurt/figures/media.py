@@ -84,7 +84,8 @@ def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure
     width = opinion.window_s(result)
     calls = [flow] if flow else result.calls
     windows = {call: opinion.over_time(result, call, width) for call in calls[:MAX_FLOWS]}
-    windows = {call: rows for call, rows in windows.items() if rows["mos"].drop_nulls().len()}
+    score = opinion.drawn(windows.values())
+    windows = {call: rows for call, rows in windows.items() if rows[score].drop_nulls().len()}
     if not windows:
         return None
     styles = styles_of(result)
@@ -94,8 +95,8 @@ def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure
         ends = []
         for call, width_pt in zip(names, style.widths(len(names)), strict=True):
             look = styles[call]
-            there = windows[call].drop_nulls("mos")
-            starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
+            there = windows[call].drop_nulls(score)
+            starts, mos = there["time_s"].to_numpy(), there[score].to_numpy()
             # A step from a window's start to its end, none over windows without speech.
             dashes: Any = (0, look.dashes) if look.dashes else "solid"
             until = (starts + width).clip(max=result.duration_s)
@@ -109,9 +110,10 @@ def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure
         ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
         style.label_ends(ax, ends)
 
-    title = f"MOS of each window of {time_text(width)}"
+    label = column(score).label
+    title = f"{label} of each window of {time_text(width)}"
     figure, axes = in_panels(title, multiples.by_kind(list(windows), styles), draw)
-    labelled(axes, "time / s", "MOS")
+    labelled(axes, "time / s", label)
     say_shown(axes[0], len(calls), "calls")
     return figure
 

@@ -580,7 +580,7 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
     elif quantity.label == "time scale":
         ax.set_xscale("log")
     seen = [float(v) for line in ax.get_lines() for v in np.asarray(line.get_ydata(), dtype=float)]
-    if drawn.one.name == "mos_over_time":
+    if drawn.is_mos:
         ax.set_ylim(1, 4.6)
     else:
         _widen(ax, seen, zero=False)

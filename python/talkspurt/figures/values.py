@@ -337,7 +337,7 @@ class Plot:
     @property
     def is_mos(self) -> bool:
         """Whether its scale is that of MOS."""
-        return self.one.name in ("mos", "mos_over_time")
+        return self.one.name.removeprefix("estimated_") in ("mos", "mos_over_time")
 
     def by_label(self, found: Sequence[Part]) -> Iterator[tuple[str, style.Style, list[Part]]]:
         """The parts under each label of ``by``, with its look."""

@@ -1,4 +1,4 @@
-"""MOS over time: the E-model applied to each window of a call as if it were a whole call.
+"""MOS over time: the E-model, and the estimate, applied to each window of a call as if it were a whole call.
 
 ITU-T G.107 rates whole connections, and listeners remember the past; a window's score shows when a
 call was bad, not how users would rate it afterwards. A window over the whole call gives the call's
@@ -17,11 +17,13 @@ from talkspurt.metrics.bins import sided
 from talkspurt.scenarios.resolved import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from talkspurt.results.run_data import RunData
 
 COLUMNS = (
     "time_s", "frames", "mouth_to_ear_s", "loss_ratio", "concealed_ratio", "burst_ratio",
-    "r_factor", "mos",
+    "r_factor", "mos", "estimated_mos",
 )  # fmt: skip
 SCHEMA = {name: pl.Int64 if name == "frames" else pl.Float64 for name in COLUMNS}
 
@@ -38,7 +40,7 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
 
     Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (mean of the played frames),
     ``loss_ratio`` (missing or late), ``concealed_ratio`` (with pauses of playout),
-    ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow without speech.
+    ``burst_ratio``, ``r_factor``, ``mos`` and ``estimated_mos``; no rows for a flow without speech.
     """
     name, side = sided(flow)
     back = side == "to"
@@ -63,9 +65,16 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
         # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
         burst = concealed / runs * (1 - share) if runs else None
         heard = (row["rungs"], ear if ear is not None else usual, share, burst)
-        r_factor, mos = _core.opinion(asked, back, *heard)
-        rows.append((row["time_s"], count, ear, lost / count, share, burst, r_factor, mos))
+        found = _core.opinion(asked, back, *heard, row["recovered"] / count)
+        rows.append((row["time_s"], count, ear, lost / count, share, burst, *found))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def drawn(windows: Iterable[pl.DataFrame]) -> str:
+    """Which of ``SCORES`` is drawn of calls: the first that one of them has."""
+    tables = list(windows)
+    there = (name for name in SCORES if any(len(rows[name].drop_nulls()) for rows in tables))
+    return next(there, SCORES[0])
 
 
 def _number(found: object) -> float | None:
@@ -87,6 +96,7 @@ def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
         .agg(
             pl.len().alias("frames"),
             pl.col("unheard").sum().alias("lost"),
+            (pl.col("fate") == "recovered").sum().alias("recovered"),
             (pl.col("unheard") & ~pl.col("unheard").shift(fill_value=False)).sum().alias("runs"),
             (pl.col("playout_s") - pl.col("captured_s"))
             .filter(played)
@@ -106,4 +116,6 @@ def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
 
 HEARD = ("played", "recovered")
 """Fates of the frames that the listener hears."""
+SCORES = ("mos", "estimated_mos")
+"""Scores of windows, the one that is drawn if a call has it first."""
 UNHEARD = ("late", "lost", "discarded", "queued", "in_flight")

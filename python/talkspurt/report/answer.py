@@ -7,7 +7,7 @@ from typing import Any
 
 from talkspurt import intervals, scores
 from talkspurt._text.format import verdict
-from talkspurt.analysis.answer import answer
+from talkspurt.analysis.answer import ESTIMATE, Answer, answer, shown
 from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import Style, transport_style
 from talkspurt.figures.time import styles_of
@@ -29,21 +29,30 @@ def of_result(result: RunData) -> dict[str, Any] | None:
     """The calls of a run; None if it has none."""
     styles = styles_of(result)
     every = result.flows.filter(source="speech").to_dicts()
+    found = answer(result)
+    score, columns = _columns(RUN_COLUMNS, every, found)
     rows = [
         {
             "settings": (),
             "name": row["name"],
             "over": row["transport"] or "several",
             "style": styles[row["first"]],
-            "mos": (column("mos").of(row), ""),
-            "limits": limits(members_of(every, row), "calls"),
-            "missing": missing(members_of(every, row)),
+            "mos": (column(score).of(row), ""),
+            "limits": limits(members_of(every, row), "calls", score),
+            "missing": missing(members_of(every, row), score),
             "verdict": verdict(row["r_factor"]),
-            "cells": [(column(name).of(row), "") for name in RUN_COLUMNS],
+            "cells": [(column(name).of(row), "") for name in columns],
         }
         for row in condensed(every)
     ]
-    return _answer(result, [], RUN_COLUMNS, rows, [])
+    return _answer(found, score, [], columns, rows, [])
+
+
+def _columns(names: Sequence[str], calls: Sequence[Row], found: Answer) -> tuple[str, list[str]]:
+    """The score that stands first, and the other columns of a table of calls."""
+    there = shown(("mos", *names), calls, found.judged_by)
+    score = "mos" if "mos" in there else ESTIMATE
+    return score, [name for name in there if name != score]
 
 
 def members_of(every: Iterable[Row], row: Row) -> list[Row]:
@@ -63,44 +72,47 @@ def of_study(study: StudyData) -> dict[str, Any] | None:
         members.setdefault(key, []).append(row)
         over[key] = row["transport"]
     found: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
-    for row in study.rows(study.summary(("mos", *STUDY_COLUMNS))):
+    answered = answer(study)
+    calls = study.flows.drop_nulls("concealed_ratio").to_dicts()
+    score, columns = _columns(STUDY_COLUMNS, calls, answered)
+    for row in study.rows(study.summary(("mos", score, "r_factor", *columns))):
         key = (*(row[axis] for axis in axes), row["flow"])
         if key in members:
             found.setdefault(key, {})[row["measure"]] = row
     rows = [
         {
             "settings": key[:-1],
-            "name": intervals.flow(cells["mos"]),
+            "name": intervals.flow(cells[score]),
             "over": over[key],
             "style": transport_style(over[key]),
-            "mos": intervals.texts(cells["mos"]),
-            "limits": limits(members[key], "runs"),
-            "missing": missing(members[key]),
+            "mos": intervals.texts(cells[score]),
+            "limits": limits(members[key], "runs", score),
+            "missing": missing(members[key], score),
             "verdict": verdict(cells["r_factor"]["mean"]),
-            "cells": [intervals.texts(cells[name]) for name in STUDY_COLUMNS],
+            "cells": [intervals.texts(cells[name]) for name in columns],
         }
         for key, cells in found.items()
     ]
-    shown = [row for cells in list(found.values())[:MAX_ROWS] for row in cells.values()]
-    return _answer(
-        study, [axis.name for axis in study.axes], STUDY_COLUMNS, rows, intervals.legend(shown)
-    )
+    seen = [row for cells in list(found.values())[:MAX_ROWS] for row in cells.values()]
+    names = [axis.name for axis in study.axes]
+    return _answer(answered, score, names, columns, rows, intervals.legend(seen))
 
 
 def _answer(
-    of: RunData | StudyData,
+    found: Answer,
+    score: str,
     axes: list[str],
     columns: Sequence[str],
     rows: list[dict[str, Any]],
     marks: list[str],
 ) -> dict[str, Any] | None:
     """The values for the template: the sentences and the table below them, with a row per call."""
-    found = answer(of)
     if not rows and not (axes and found.lines):
         return None
     return {
         "sentences": found.lines,
         "judged_by": found.judged_by,
+        "score": column(score),
         **_table(axes, columns, rows, marks),
     }
 
@@ -117,17 +129,17 @@ def _table(
     }
 
 
-def missing(flows: Sequence[Row]) -> str:
+def missing(flows: Sequence[Row], score: str = "mos") -> str:
     """Why none of these rows of the flows table has a score; empty if one has."""
-    notes = [flow.get("quality_note") for flow in flows if flow["r_factor"] is None]
+    notes = [flow.get("quality_note") for flow in flows if flow[score] is None]
     if not notes or len(notes) < len(flows):
         return ""
     return str(notes[0]).split("; ")[0] if notes[0] else ""
 
 
-def limits(flows: Sequence[Row], what: str) -> list[str]:
-    """Why scores are outside the range of the E-model, of one row of the flows table or several."""
-    outside = [clauses for flow in flows if (clauses := out_of_range(flow))]
+def limits(flows: Sequence[Row], what: str, score: str = "mos") -> list[str]:
+    """Why scores are outside the range of their model, of one row of the flows table or several."""
+    outside = [clauses for flow in flows if (clauses := out_of_range(flow, score))]
     if len(flows) < 2 or not outside:
         return outside[0] if outside else []
     return [f"{len(outside)} of {len(flows)} {what}, one with {', '.join(outside[0])}"]

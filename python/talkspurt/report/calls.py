@@ -13,10 +13,11 @@ from itertools import chain, groupby
 from typing import Any
 
 from talkspurt._storage import file_access, writer
+from talkspurt.analysis.answer import score_of
 from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
 from talkspurt.figures.time import styles_of
-from talkspurt.metrics.catalogue import column
+from talkspurt.metrics.catalogue import Column, column
 from talkspurt.report.answer import Row, members_of
 from talkspurt.report.recordings import Recordings
 from talkspurt.results.concatenation import RUN
@@ -40,7 +41,8 @@ class Call:
         subtitle: further text, may be empty.
         row: its row of the flows table, or the means of a group.
         style: its colour and dashes.
-        limits: why its score is outside the range of the E-model; empty if it is not.
+        score: the metric that is its score.
+        limits: why it is outside the range of its model; empty if it is not.
         sent, received: numbers of its recordings; None without sound.
         fates: runs of equal outcome, or of pauses: [outcome, frames].
         frame_s: length of a frame with sound.
@@ -55,6 +57,7 @@ class Call:
     subtitle: str
     row: Mapping[str, Any]
     style: Style
+    score: Column
     limits: list[str]
     sent: int | None
     received: int | None
@@ -216,8 +219,9 @@ def _shown(result: RunData) -> Iterator[tuple[Row, str, Row | None]]:
         if group == [row]:
             yield row, row["name"], None
             continue
-        worst = min(group, key=lambda one: (one["mos"] is None, one["mos"] or 0.0))
-        scores = [one["mos"] for one in group if one["mos"] is not None]
+        scored = {one["name"]: one.get(score_of(row)) for one in group}
+        worst = min(group, key=lambda one: (scored[one["name"]] is None, scored[one["name"]] or 0.0))
+        scores = [score for score in scored.values() if score is not None]
         spread = (min(scores), max(scores)) if scores else None
         among = {"name": worst["name"], "count": len(group), "mos": spread}
         yield row, worst["name"], among
@@ -255,7 +259,8 @@ def _add(
             subtitle=titles[1],
             row=row,
             style=style,
-            limits=out_of_range(row),
+            score=column(score_of(row)),
+            limits=out_of_range(row, score_of(row)),
             sent=sent,
             received=received,
             fates=fates,

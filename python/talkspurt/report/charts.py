@@ -240,10 +240,9 @@ def _late(result: RunData, styles: Styles) -> Chart | None:
 def _mos(result: RunData, styles: Styles) -> Chart | None:
     """MOS of windows, each a step up to its end."""
     width = opinion.window_s(result)
-    scored = {
-        call: dict(opinion.over_time(result, call, width).select("time_s", "mos").iter_rows())
-        for call in result.calls[:MAX_FLOWS]
-    }
+    windows = {call: opinion.over_time(result, call, width) for call in result.calls[:MAX_FLOWS]}
+    score = opinion.drawn(windows.values())
+    scored = {call: dict(rows.select("time_s", score).iter_rows()) for call, rows in windows.items()}
     starts = sorted({start for windows in scored.values() for start in windows})
     # A step begins at the end of the previous one.
     ends = [min(start + width, result.duration_s) for start in starts]
@@ -252,7 +251,7 @@ def _mos(result: RunData, styles: Styles) -> Chart | None:
         call: (x, [windows.get(start) for start in (*starts[:1], *starts)])
         for call, windows in scored.items()
     }
-    title = f"MOS of each window of {time_text(width)}"
+    title = f"{column(score).label} of each window of {time_text(width)}"
     return _of_flows("mos", title, "", curves, styles, -1, range=(0.9, 4.6))
 
 

@@ -2,7 +2,9 @@
 //! and [`score`], which adds the measured values and reports its assumptions. The equations of ITU-T G.107 are
 //! in [`emodel`].
 
+mod curves;
 pub mod emodel;
+pub mod estimate;
 mod note;
 mod range;
 

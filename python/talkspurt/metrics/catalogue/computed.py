@@ -246,6 +246,9 @@ COMPUTED: tuple[Computed, ...] = (
            "delay, share and burst ratio of what was concealed (frames missing or late, and "
            "pauses of playout), and codecs",
            "ITU-T G.107, window by window", bin_s=5.0),
+    Computed("estimated_mos_over_time", "calls", "time_s", "estimated_mos", "MOS",
+           "the estimated MOS of the frames captured in a window, as mos_over_time",
+           "our fit, window by window: docs/validation/estimate.md", bin_s=5.0),
     Computed("r_over_time", "calls", "time_s", "r_factor", "1",
            "the E-model's R of the frames captured in a window, as mos_over_time",
            "ITU-T G.107, window by window", bin_s=5.0),
