@@ -17,6 +17,7 @@ from command import output, refused, succeed
 from command import talkspurt as command
 from conftest import write_wav
 from talkspurt import scores
+from talkspurt._commands.entry import _in_full
 from talkspurt.errors import BadInputError, MissingExtraError
 from talkspurt.figures.time import styles_of
 from talkspurt.report import charts
@@ -185,7 +186,7 @@ def test_a_call_is_the_mean_of_its_segments(long_call, tmp_path):
     found = scores.document(long_call)["call"]
     assert (found["judged_segments"], found["speech_segments"]) == (3, 4)
     assert saying.judged([long_call]) == (
-        "Judged: 3 of 4 segments of 3 s; `--scores=all` judges all."
+        "Judged: 3 of 4 segments of 3 s; --scores=all judges all."
     )
     long_call.score("all")
     assert saying.judged([long_call]) == "Judged: 4 of 4 segments of 3 s."
@@ -373,6 +374,11 @@ def test_how_many_segments_is_three_or_all(saved):
     # The word behind it is not its value.
     mute = refused("run", "--scores", "none-such.toml", cwd=saved)
     assert "none-such.toml" in mute.stderr and "--scores" not in mute.stderr
+    assert _in_full(["run", "--scores", "a.toml", "--", "--scores"]) == [
+        "run", "--scores=three", "a.toml", "--", "--scores",
+    ]  # fmt: skip
+    assert _in_full(["run", "a.toml", "--scores"])[-1] == "--scores=three"
+    assert _in_full(["run", "--scores", "all", "a.toml"])[1:3] == ["--scores", "all"]
     shown = succeed("run", "--help", cwd=saved, env={"COLUMNS": "80"}).stdout
     assert "[choices: three, all]" in " ".join(shown.replace("│", " ").split())
 

@@ -98,8 +98,13 @@ def _code() -> int:
 
 def _in_full(words: list[str]) -> list[str]:
     """The words of a command line, with the values that may be left out."""
-    ours = words.index("--") if "--" in words else len(words)
-    return [*(BARE.get(word, word) for word in words[:ours]), *words[ours:]]
+    end = words.index("--") if "--" in words else len(words)
+    found = []
+    for at, word in enumerate(words[:end], start=1):
+        values = BARE.get(word, ())
+        alone = values and not {*values}.intersection(words[at : at + 1])
+        found.append(f"{word}={values[0]}" if alone else word)
+    return found + words[end:]
 
 
 def _left(stop: BaseException) -> str:

@@ -143,7 +143,8 @@ class _Scoring:
         raise _core.RunError(f"a process that computed scores ended with status {code}")
 
     def cancel(self) -> None:
-        """Nothing: `_workers` ends what is under way."""
+        """Not wait for it: `_workers` ends what is under way."""
+        self._rows = []
 
     def result(self) -> Rows:
         assert self._rows is not None

@@ -109,7 +109,7 @@ def judged(results: Iterable[RunData]) -> str:
     if len(counts) == 1:
         ((there, every),) = counts
         whose = "" if len(found) < 2 else " of each call"
-    less = "; `--scores=all` judges all" if there < every else ""
+    less = "; --scores=all judges all" if there < every else ""
     return f"Judged: {there} of {every} segments of {scores.SEGMENT_S:g} s{whose}{less}."
 
 
