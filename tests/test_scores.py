@@ -446,6 +446,7 @@ def test_json_has_scores_only_if_asked(saved):
     assert found["pesq_nb"] is None and 1 < found["pesq_wb"] < 4.65
     (segment,) = found["segments"]
     assert segment["segment"] == 0 and segment["visqol"] == found["visqol"]
+    assert found["judged_segments"] == 1 and "judged_segments" not in segment
     assert scored["digest"] == plain["digest"]
 
 

@@ -234,6 +234,7 @@ def document(result: RunData) -> dict[str, Any]:
             by_model = {model: value(row, model) for model in MODELS}
             found[flow] = {**row, "disagreement": disagreement(by_model), "segments": []}
         else:
+            del row["judged_segments"], row["speech_segments"]
             found[flow]["segments"].append(row)
     return found
 
