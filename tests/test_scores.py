@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,12 @@ from command import output, refused, succeed
 from command import talkspurt as command
 from conftest import write_wav
 from talkspurt import scores
+from talkspurt._commands.entry import _in_full
 from talkspurt.errors import BadInputError, MissingExtraError
+from talkspurt.figures.time import styles_of
+from talkspurt.report import charts
 from talkspurt.results.audio import Audio, read_wav
+from talkspurt.runs import scoring
 from talkspurt.scores import aligning, models, saying
 from texts import UDP, axis_text, flow_text, link_text, scenario_text
 
@@ -120,8 +125,8 @@ def test_delay_alone_changes_no_score(lossless):
 def test_the_table_has_the_call_and_its_segments(lossless):
     table = lossless.scores
     assert table.columns == [
-        "flow", "segment", "start_s", "duration_s", "pesq_nb", "pesq_wb", "visqol", "plcmos",
-        "reason",
+        "flow", "segment", "start_s", "duration_s", "judged_segments", "speech_segments",
+        "pesq_nb", "pesq_wb", "visqol", "plcmos", "reason",
     ]  # fmt: skip
     assert table["segment"].to_list() == [None, 0]
     assert lossless.scores is table, "computed once"
@@ -139,24 +144,74 @@ def test_segments_are_of_eight_seconds_and_a_short_rest_joins_the_last():
     assert scores.segments(0, rate) == []
 
 
-def test_a_call_is_the_mean_of_its_segments(tmp_path, monkeypatch):
+def test_three_segments_are_the_middles_of_equal_parts():
+    assert [*scores.chosen([0, 1, 2], "three")] == [0, 1, 2]
+    assert [*scores.chosen(range(7), "three")] == [1, 3, 5]
+    assert [*scores.chosen([4, 5, 6, 9], "three")] == [4, 6, 9]
+    assert [*scores.chosen(range(300), "three")] == [50, 150, 250]
+    assert [*scores.chosen(range(7), "all")] == [*range(7)]
+
+
+@pytest.fixture
+def short_segments(monkeypatch):
     monkeypatch.setattr(scores, "SEGMENT_S", 3.0)
     monkeypatch.setattr(scores, "REST_S", 1.5)
+
+
+@pytest.fixture
+def long_call(tmp_path, short_segments):
+    """Of six segments of 3 s, nothing is said in the second and third."""
     samples, rate = speech("spanish-woman")
-    write_wav(tmp_path / "long.wav", np.tile(samples, 2).tobytes(), rate)
-    (tmp_path / "long.toml").write_text(text("long.wav", loss=0.1, duration="13s"))
-    table = talkspurt.run(tmp_path / "long.toml").scores
-    first, *segments = table.to_dicts()
-    assert [row["segment"] for row in segments] == [0, 1, 2, 3]
-    for column in ("pesq_wb", "visqol", "plcmos"):
-        assert first[column] == pytest.approx(np.mean([row[column] for row in segments]))
+    parts = (samples[: 3 * rate], np.zeros(6 * rate, dtype=np.int16), samples[: 9 * rate])
+    write_wav(tmp_path / "long.wav", np.concatenate(parts).tobytes(), rate)
+    (tmp_path / "long.toml").write_text(text("long.wav", loss=0.1, duration="18.2s"))
+    return talkspurt.run(tmp_path / "long.toml")
+
+
+def test_a_call_is_the_mean_of_its_segments(long_call, tmp_path):
+    """By default of three of those with speech; what is saved is not taken for all of them."""
+    three = long_call.scores.to_dicts()
+    place = long_call.save(tmp_path / "three", report=False)
+    assert talkspurt.load(place).score() is not None
+    every = talkspurt.load(place).score("all").to_dicts()
+    for (first, *segments), judged in ((three, [0, 4, 5]), (every, [0, 3, 4, 5])):
+        said = [row for row in segments if row["reason"] is None]
+        assert [row["segment"] for row in said] == judged
+        assert (first["judged_segments"], first["speech_segments"]) == (len(judged), 4)
+        for column in ("pesq_wb", "visqol", "plcmos"):
+            assert first[column] == pytest.approx(np.mean([row[column] for row in said]))
+        silent = [row for row in segments if row["reason"] is not None]
+        assert [(row["segment"], row["reason"]) for row in silent] == [(1, SILENCE), (2, SILENCE)]
+    assert [row for row in every if row["segment"] != 3][1:] == three[1:]
+    found = scores.document(long_call)["call"]
+    assert (found["judged_segments"], found["speech_segments"]) == (3, 4)
+    assert saying.judged([long_call]) == (
+        "Judged: 3 of 4 segments of 3 s; --scores=all judges all."
+    )
+    long_call.score("all")
+    assert saying.judged([long_call]) == "Judged: 4 of 4 segments of 3 s."
+    assert long_call.score("three")["judged_segments"][0] == 4, "more is not computed again"
+
+
+def test_the_chart_of_segments_has_gaps(long_call):
+    long_call.score()
+    (chart, *_) = [one for one in charts._sound(long_call, styles_of(long_call)) if one]
+    (line,) = chart["panels"][0]["lines"]
+    values = dict(zip(line["x"], line["values"], strict=True))
+    at = long_call.scores["start_s"][0]
+    for time, there in ((3, True), (7.5, False), (12, True), (15, True), (18, True)):
+        nearest = min(values, key=lambda x: abs(x - at - time))
+        assert (values[nearest] is not None) is there, time
+
+
+SILENCE = "nothing is said in the reference"
 
 
 def test_silence_and_short_clips_have_no_score_and_a_reason():
     samples, _ = speech()
     nothing = np.zeros_like(samples)
     cases = (
-        (nothing, samples, "nothing is said in the reference"),
+        (nothing, samples, SILENCE),
         (samples[:8000], samples[:8000], "shorter than 1 s"),
         (np.concatenate([samples[:12000], nothing]), nothing, "less than 1 s of speech"),
     )
@@ -313,6 +368,49 @@ def test_a_run_without_a_recording_cannot_be_scored(saved):
     assert done.stderr.count("\n") == 1
 
 
+def test_how_many_segments_is_three_or_all(saved):
+    done = refused("run", "run.toml", "--scores=none-such", cwd=saved)
+    assert done.stderr == "talkspurt: run: --scores none-such: expected one of three, all\n"
+    # The word behind it is not its value.
+    mute = refused("run", "--scores", "none-such.toml", cwd=saved)
+    assert "none-such.toml" in mute.stderr and "--scores" not in mute.stderr
+    assert _in_full(["run", "--scores", "a.toml", "--", "--scores"]) == [
+        "run", "--scores=three", "a.toml", "--", "--scores",
+    ]  # fmt: skip
+    assert _in_full(["run", "a.toml", "--scores"])[-1] == "--scores=three"
+    assert _in_full(["run", "--scores", "all", "a.toml"])[1:3] == ["--scores", "all"]
+    shown = succeed("run", "--help", cwd=saved, env={"COLUMNS": "80"}).stdout
+    assert "[choices: three, all]" in " ".join(shown.replace("│", " ").split())
+
+
+def test_workers_compute_what_this_process_computes(saved):
+    """The study has eight calls, which the command gives to two processes."""
+    succeed("run", "study.toml", "--scores=all", "--jobs", "2", "-o", "two", cwd=saved)
+    for run in talkspurt.load(saved / "two", study=True).runs[:2]:
+        assert run.scores.equals(scores.table(run, "all"))
+
+
+def test_the_end_of_a_worker_is_an_error(lossless):
+    with scoring._workers(1) as free:
+        free[0].process.kill()
+        with pytest.raises(talkspurt.RunError, match="a process that computed scores ended"):
+            scoring._Scoring(free, scores.prepared(lossless, "call")).wait(30.0)
+
+
+def test_without_a_place_for_compiled_code_values_are_the_same(lossless):
+    program = (
+        "import sys, talkspurt; print(talkspurt.load(sys.argv[1]).scores['visqol'][0])\n"
+        "from visqol.numba_accel import has_numba; import numba; print(has_numba())"
+    )
+    with tempfile.TemporaryDirectory() as place:
+        folder = lossless.save(Path(place) / "run", report=False)
+        (folder / "scores.parquet").unlink(missing_ok=True)
+        # numba raises the same error as for want of a directory.
+        env = {"NUMBA_CACHE_LOCATOR_CLASSES": "None_such"}
+        found = output(sys.executable, "-c", program, str(folder), env=env).split()
+    assert found == [str(whole(lossless)["visqol"]), "False"]
+
+
 def test_the_command_prints_saves_and_draws_scores(saved):
     done = succeed("run", "run.toml", "--scores", "-o", "out", cwd=saved, env={"COLUMNS": "80"})
     assert "XNNPACK" not in done.stderr
@@ -320,6 +418,7 @@ def test_the_command_prints_saves_and_draws_scores(saved):
     assert max(map(len, lines)) <= 80
     head = lines.index("Scores of the sound") + 1
     assert lines[head].split() == ["call", "PESQ", "ViSQOL", "PLCMOS"]
+    assert "Judged: 1 of 1 segments of 8 s." in lines
     for label in ("PESQ (wideband)", "ViSQOL", "PLCMOS"):
         assert any(line.startswith(f"{label} ") for line in lines[head + 1 :]), label
     kept = pl.read_parquet(saved / "out" / "scores.parquet")
@@ -327,6 +426,7 @@ def test_the_command_prints_saves_and_draws_scores(saved):
     assert shown[1:] == [f"{kept[column][0]:.2f}" for column in ("pesq_wb", "visqol", "plcmos")]
     page = (saved / "out" / "report.html").read_text()
     assert '<section id="sound">' in page and "without a trace" in page
+    assert "Judged: 1 of 1 segments of 8 s." in page
     # The E-model has no score of this codec: the reason is grey beside the call.
     assert '<small class="limits outside">no score: G.113 Appendix I has no Ie' in page
     loaded = talkspurt.load(saved / "out")
@@ -346,6 +446,7 @@ def test_json_has_scores_only_if_asked(saved):
     assert found["pesq_nb"] is None and 1 < found["pesq_wb"] < 4.65
     (segment,) = found["segments"]
     assert segment["segment"] == 0 and segment["visqol"] == found["visqol"]
+    assert found["judged_segments"] == 1 and "judged_segments" not in segment
     assert scored["digest"] == plain["digest"]
 
 

@@ -11,17 +11,15 @@ import importlib
 import ipaddress
 import logging
 import re
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from dataclasses import dataclass
-from multiprocessing import util
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from talkspurt._storage.interrupts import undisturbed
+from talkspurt._storage.interrupts import undisturbed, without_ctrl_c
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError, MissingExtraError
 from talkspurt.runs.engine import cores
@@ -193,29 +191,6 @@ def _not_of_distributed(record: logging.LogRecord) -> bool:
 
 
 @contextlib.contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Processes that `multiprocessing` starts in the block have SIGINT blocked.
-
-    A terminal sends it to all processes of a command; workers are ended by their cluster. A mask
-    of the thread is not enough: `multiprocessing` sets it, too, before it starts a process.
-    """
-    start = util.spawnv_passfds
-
-    def masked(*words: Any) -> Any:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return start(*words)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    util.spawnv_passfds = masked  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        util.spawnv_passfds = start
-
-
-@contextlib.contextmanager
 def connected(address: Address) -> Iterator[Workers]:
     """Connect to the workers at an address.
 
@@ -240,7 +215,7 @@ def connected(address: Address) -> Iterator[Workers]:
         target: Any = address.url
         if address.local:
             if sys.platform != "win32":
-                stack.enter_context(_without_ctrl_c())
+                stack.enter_context(without_ctrl_c())
             # One that is stopped while it starts cannot be closed.
             with undisturbed():
                 target = stack.enter_context(

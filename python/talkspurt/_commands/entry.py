@@ -20,7 +20,7 @@ from cyclopts import CycloptsError
 
 from talkspurt import _core
 from talkspurt._commands import mistakes
-from talkspurt._commands.options import app
+from talkspurt._commands.options import BARE, app
 from talkspurt._storage import file_access, interrupts, owners
 from talkspurt._storage.interrupts import Terminated
 from talkspurt._terminal.console import Output
@@ -68,7 +68,10 @@ def _code() -> int:
                 Output(file=below(stream)) for stream in (sys.stdout, sys.stderr)
             )
             status = app(
-                sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value"
+                _in_full(sys.argv[1:]),
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
             )
             sys.stdout.flush()
         except (KeyboardInterrupt, Terminated) as stop:
@@ -91,6 +94,17 @@ def _code() -> int:
         if code is None:
             raise
         return code
+
+
+def _in_full(words: list[str]) -> list[str]:
+    """The words of a command line, with the values that may be left out."""
+    end = words.index("--") if "--" in words else len(words)
+    found = []
+    for at, word in enumerate(words[:end], start=1):
+        values = BARE.get(word, ())
+        alone = values and not {*values}.intersection(words[at : at + 1])
+        found.append(f"{word}={values[0]}" if alone else word)
+    return found + words[end:]
 
 
 def _left(stop: BaseException) -> str:

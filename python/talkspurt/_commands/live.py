@@ -428,7 +428,7 @@ def _keep(ended: Ended, kept: CallOptions, file: Path | None, folder: Path) -> s
     result, about = ended.result, ended.about
     if result is not None:
         if kept.scores:
-            _ = result.scores
+            result.score(kept.scores)
         _save(result, folder, kept)
     if kept.json:
         told = {} if result is None else document(result)

@@ -7,13 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import App, Group, Parameter, Token
 
 from talkspurt import __version__
 from talkspurt._commands import completing
 from talkspurt.errors import BadInputError
+from talkspurt.scores.kinds import Segments
 
 
 class Commands(App):
@@ -84,6 +85,9 @@ Flag = Annotated[bool, Parameter(negative=())]
 """An option without a value; off unless it is given."""
 Flow = Annotated[str | None, Parameter(completer=completing.flows)]
 Link = Annotated[str | None, Parameter(completer=completing.links)]
+BARE = {"--scores": get_args(Segments)}
+"""Options whose value may be left out, which the parser does not know, with their values, first the
+one that is then meant. Another word behind such an option is not its value."""
 Several = Annotated[list[str] | None, Parameter(negative=())]
 """An option that may be repeated."""
 Jobs = Annotated[int | None, Parameter(name="--jobs", alias="-j", converter=_whole)]
@@ -184,8 +188,8 @@ class RunOptions(Pictures):
     jobs
         Concurrent runs, with axes or replications; default: all cores.
     scores
-        Score the sound of calls by PESQ, ViSQOL and PLCMOS, some seconds for each minute of a
-        call. Needs pip install 'talkspurt[scores]'.
+        Score the sound of calls by PESQ, ViSQOL and PLCMOS, as --scores at most three segments of
+        8 s of each call, as --scores=all all of them. Needs pip install 'talkspurt[scores]'.
     until
         MEASURE=WIDTH runs more replications until half the interval of a measure is at most WIDTH
         for every flow and setting: mos=0.1, delay_p95_s=5ms or, of the mean, goodput_bps=5%; may
@@ -197,7 +201,7 @@ class RunOptions(Pictures):
     set: Sets = None
     seed: Whole | None = None
     jobs: Jobs = None
-    scores: Flag = False
+    scores: Segments | None = None
     until: Several = None
     most: Whole | None = None
 
@@ -349,7 +353,8 @@ class CallOptions(LiveOutput):
         g722, pcmu, pcma, with tfrc-tb pcmu and G.726 at 40, 32, 24 and 16 kbit/s, and of the end
         that answers all that a call can have.
     scores
-        Score the sound with PESQ, ViSQOL and PLCMOS (needs the extra `scores`).
+        Score the sound with PESQ, ViSQOL and PLCMOS (needs the extra `scores`), as --scores at most
+        three segments of 8 s of each direction, as --scores=all all of them.
     """
 
     speech: Path | None = None
@@ -357,7 +362,7 @@ class CallOptions(LiveOutput):
     microphone: str | None = None
     loudspeaker: str | None = None
     codec: str | None = None
-    scores: Flag = False
+    scores: Segments | None = None
 
 
 @Parameter(name="*")

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -23,14 +23,16 @@ from talkspurt.errors import BadInputError
 from talkspurt.results import concatenation
 from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import recorded
-from talkspurt.runs import sequential
+from talkspurt.runs import scoring, sequential
 from talkspurt.runs.merging import KIND, Shard
 from talkspurt.scenarios import provenance
 from talkspurt.scenarios.resolved import recordings, values
 from talkspurt.scenarios.source import Question, pairs, read
-from talkspurt.scores import models
+from talkspurt.scores import Segments, models
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from talkspurt._cluster import Address
     from talkspurt._cluster.work import Rows
     from talkspurt._commands.options import RunOptions
@@ -44,7 +46,7 @@ def run(scenario: Path, options: RunOptions, cluster: Address | None = None) -> 
     wanted = _targets(options.until or (), options.most)
     most = options.most or sequential.MAX_REPLICATIONS
     dry = options.out is None and options.json and cluster is None
-    series = not dry or options.scores or bool(wanted)
+    series = not dry or options.scores is not None or bool(wanted)
     question = read(scenario, set=sets_of(options.set), seed=options.seed, series=series)
     if options.scores:
         check_scores(question)
@@ -96,14 +98,13 @@ def _run(
                     question,
                     jobs=options.jobs,
                     on_progress=bar.on_progress,
-                    keeping=api.Keeping(
-                        keep=lambda _, result: _scored(result) if options.scores else result,
-                        written_in=lambda _: None,
-                    ),
+                    keeping=api.Keeping(written_in=lambda _: None),
                     there=there,
                     executor=executor,
                     tables="memory" if options.scores or wanted else "none",
                 )
+            if options.scores:
+                _score_here(answer, options.scores, options.jobs)
             following = _following(question, answer, wanted, most, seed)
             if following is None:
                 break
@@ -151,8 +152,9 @@ def _run(
     else:
         with output_folder.Staging(folder, claim, far) as staging:
             answer = _run_into(
-                question, staging, report=report, pdf=options.pdf, scores=options.scores
-            )
+                question, staging, options.jobs, report=report, pdf=options.pdf,
+                scores=options.scores,
+            )  # fmt: skip
             kept = not report and staging.keep(output_folder.DRAWN)
             where = staging.commit()
             answer = answer.moved(where)
@@ -265,14 +267,41 @@ def check_scores(question: Question) -> None:
         )
 
 
-def _scored(result: Result) -> Result:
-    """A result whose scores have been computed."""
-    _ = result.scores
-    return result
+def _score_here(answer: Result | Study, wanted: Segments, jobs: int | None) -> None:
+    """Score what is in memory."""
+    runs = answer.runs if isinstance(answer, Study) else [answer]
+    _score(
+        answer.title, enumerate(runs), wanted, jobs,
+        lambda i, table: runs[i]._tables.update(scores=table),
+    )  # fmt: skip
+
+
+def _score(
+    title: str,
+    runs: Iterable[tuple[int, Result]],
+    wanted: Segments,
+    jobs: int | None,
+    keep: Callable[[int, pl.DataFrame], None],
+) -> None:
+    """Score runs and show the progress."""
+    with Bar(title) as bar:
+        scoring.score(
+            runs, wanted, jobs=jobs, keep=keep,
+            on_progress=lambda it: bar.on_fraction(
+                it.fraction,
+                f"scores of {it.finished}/{it.total} calls" if it.total > 1 else "scores",
+            ),
+        )  # fmt: skip
 
 
 def _run_into(
-    question: Question, staging: output_folder.Staging, *, report: bool, pdf: bool, scores: bool
+    question: Question,
+    staging: output_folder.Staging,
+    jobs: int | None,
+    *,
+    report: bool,
+    pdf: bool,
+    scores: Segments | None,
 ) -> Result:
     """Run once and write the results."""
     say_news(staging.news)
@@ -285,9 +314,9 @@ def _run_into(
             tables="folder",
         )
         assert isinstance(answer, Result)
-        if scores:
-            bar.on_step("scores")
-            _scored(answer)
+    if scores:
+        _score_here(answer, scores, jobs)
+    with Bar(question.plan.title) as bar:
         writer.write_result(answer, staging.folder, step=bar.on_step)
         if report:
             with staging.drawing():
@@ -301,7 +330,7 @@ def _study_into(
     jobs: int | None,
     more: Mapping[int, Result],
     *,
-    scores: bool,
+    scores: Segments | None,
     executor: Any,
     last: bool,
 ) -> Study:
@@ -330,7 +359,7 @@ def runs_into(
     unfinished: output_folder.Resumable,
     jobs: int | None,
     *,
-    scores: bool,
+    scores: Segments | None,
     executor: Any = None,
     ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
 ) -> dict[int, Result]:
@@ -354,7 +383,7 @@ def runs_into(
 
     def keep(i: int, result: Result) -> Result:
         unfinished.check()
-        return reader.keep_run(_scored(result) if scores else result, place(i))
+        return reader.keep_run(result, place(i))
 
     there = {i: run for i in wanted if (run := _finished(place(i)))}
     say_news(unfinished.news)
@@ -374,11 +403,10 @@ def runs_into(
             executor=executor,
             tables="folder",
         )
-        for i in found if scores else ():
-            # It may have been finished without scores, or by a worker, which computes none.
-            if not found[i].is_scored:
-                bar.on_step(f"scores of run {i + 1}")
-                writer.write_scores(_scored(found[i]), place(i))
+    if scores:
+        # Of copies, so that what is read for the scores does not stay in memory.
+        copies = ((i, reader.moved(run, place(i))) for i, run in found.items())
+        _score(plan.title, copies, scores, jobs, lambda i, it: writer.write_scores(it, place(i)))
     return found
 
 
@@ -389,7 +417,7 @@ def run_shard(
     *,
     jobs: int | None = None,
     overwrite: bool = False,
-    scores: bool = False,
+    scores: Segments | None = None,
 ) -> Path:
     """Run one shard of a study into a folder, and return the folder.
 

@@ -1,7 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: raised once, deferred while output would be left incomplete.
 
-`_commands.entry` raises them; this module provides the protected block, whose loops ask `came`, and
-the list of outputs completed before the stop.
+`_commands.entry` raises them; this module provides the protected block, whose loops ask `came`,
+processes without Ctrl-C, and the list of outputs completed before the stop.
 """
 
 from __future__ import annotations
@@ -79,6 +79,31 @@ def undisturbed() -> Iterator[None]:
             signal.signal(stop, signal.SIG_DFL if handler is None else handler)
         for number, frame in held[:1]:
             _deliver(before[number], number, frame)
+
+
+@contextmanager
+def without_ctrl_c() -> Iterator[None]:
+    """Processes that `multiprocessing` starts in the block have SIGINT blocked.
+
+    A terminal sends it to all processes of a command; workers are ended by those who started them.
+    A mask of the thread is not enough: `multiprocessing` sets it, too, before it starts a process.
+    """
+    from multiprocessing import util  # commands without workers do not need it
+
+    start = util.spawnv_passfds
+
+    def masked(*words: Any) -> Any:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return start(*words)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    util.spawnv_passfds = masked  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        util.spawnv_passfds = start
 
 
 def _deliver(

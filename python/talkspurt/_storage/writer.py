@@ -66,7 +66,7 @@ def write_result(
     if (excerpt := result.excerpt) is not None:
         _write_table(folder, "excerpt", excerpt)
     if result.is_scored:
-        write_scores(result, folder)
+        write_scores(result.scores, folder)
     # Captures and packets, written during the run.
     for file in result._files():
         if file.parent != folder:
@@ -94,9 +94,9 @@ def _indented(text: str) -> str:
     return to_json(json.loads(text))
 
 
-def write_scores(result: RunData, folder: Path) -> None:
-    """Write the scores of a result's calls to its folder."""
-    _write_table(folder, "scores", result.scores)
+def write_scores(table: pl.DataFrame, folder: Path) -> None:
+    """Write the scores of a run's calls to its folder."""
+    _write_table(folder, "scores", table)
 
 
 def _write_table(folder: Path, name: str, table: pl.DataFrame) -> None:

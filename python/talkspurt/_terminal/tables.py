@@ -188,7 +188,7 @@ def _sound(of: RunData | StudyData, out: Console) -> None:
     ]
     Table("Scores of the sound", heads, **_cut(cells, file), legend=legend).print(out)
     said = [*saying.apart(rows), *scores.said(runs)]
-    _say_all([*said, *(saying.meanings(runs) if rows else ())], out)
+    _say_all([saying.judged(runs), *said, *(saying.meanings(runs) if rows else ())], out)
 
 
 def _spaced(mean: str, spread: str) -> str:

@@ -180,6 +180,12 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("segment", "1", "number of the segment of about 8 s, from 0; null for the call"),
         Field("start_s", "s", "when its first sample was captured"),
         Field("duration_s", "s", "its length"),
+        Field("judged_segments", "1", "segments that were judged; null for a segment"),
+        Field(
+            "speech_segments",
+            "1",
+            "segments in which 1 s or more is said, which can be judged; null for a segment",
+        ),
         Field("pesq_nb", "MOS", "PESQ, narrowband (P.862.1); null from 16 kHz on"),
         Field("pesq_wb", "MOS", "PESQ, wideband (P.862.2); null below 16 kHz"),
         Field("visqol", "MOS", "ViSQOL in speech mode"),

@@ -169,7 +169,7 @@ def _sound(
     marks: list[str],
 ) -> dict[str, Any]:
     return {
-        "about": saying.ABOUT,
+        "about": f"{saying.ABOUT} {saying.judged(runs)}",
         "styles": styles,
         "apart": saying.apart(rows),
         "missing": scores.said(runs),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -308,6 +309,10 @@ def _panel(result: RunData, flow: str, panel: inside.Panel, own: str) -> Chart |
     )
 
 
+MIN_GAP_S = 1e-6
+"""What is shorter is rounding, not a segment that was left out."""
+
+
 def _sound(result: RunData, styles: Styles) -> Iterator[Chart | None]:
     """The scores of the segments of calls, a chart for each model."""
     if not result.is_scored:
@@ -320,18 +325,23 @@ def _sound(result: RunData, styles: Styles) -> Iterator[Chart | None]:
                 end = row["start_s"] + row["duration_s"]
                 step = (row["start_s"], end, scores.value(row, model.name))
                 steps.setdefault(row["flow"], []).append(step)
-        x = sorted({time for of in steps.values() for step in of for time in step[:2]})
+        times = {time for of in steps.values() for step in of for time in step[:2]}
+        # Between segments that were judged, a point without a value interrupts the line.
+        for of in steps.values():
+            ends = ((one[1], other[0]) for one, other in pairwise(of))
+            times |= {(end + start) / 2 for end, start in ends if start - end > MIN_GAP_S}
+        x = sorted(times)
         curves = {flow: (x, [_at(of, time) for time in x]) for flow, of in steps.items()}
-        title = f"{model.label} of each segment of {scores.SEGMENT_S:g} s"
+        title = f"{model.label} of each judged segment of {scores.SEGMENT_S:g} s"
         yield _of_flows(model.name, title, "", curves, styles, -1, range=(0.9, 5.1))
 
 
 def _at(steps: Sequence[tuple[float, float, Number]], time: float) -> Number:
-    """The value of the step that ends at a time or after it: it is drawn back to the one before."""
-    first = steps[0][0]
-    return next(
-        (v for start, end, v in steps if start < time <= end or start == time == first), None
-    )
+    """The value of the step that ends at a time or after it: it is drawn back to the one before.
+
+    At the start of a step with none before it, that of the step.
+    """
+    return next((v for start, end, v in steps if start <= time <= end), None)
 
 
 def _delays(result: RunData, styles: Styles) -> Chart | None:

@@ -29,6 +29,7 @@ from talkspurt.results.audio import Audio
 from talkspurt.results.manifest import Manifest, Origin
 from talkspurt.scenarios.resolved import Network, apart_from_seed, values, written
 from talkspurt.scenarios.source import Question
+from talkspurt.scores.kinds import Segments
 
 TABLES = tuple(json.loads(_core.types()))
 """Tables of every run; ``packets`` exists if the scenario requests it, ``scores`` on request."""
@@ -317,17 +318,30 @@ class RunData:
 
     @property
     def scores(self) -> pl.DataFrame:
-        """PESQ, ViSQOL and PLCMOS of each call with a recording, and of each segment of 8 s.
+        """PESQ, ViSQOL and PLCMOS of each call with a recording, and of its segments of 8 s.
 
         Columns: ``flow``, ``segment`` (null for the call), ``start_s``, ``duration_s``,
-        ``pesq_nb`` or ``pesq_wb``, ``visqol``, ``plcmos``, ``reason``. They are computed on first
-        access, unless they were saved with the result. Needs ``pip install 'talkspurt[scores]'``.
+        ``judged_segments`` of ``speech_segments``, ``pesq_nb`` or ``pesq_wb``, ``visqol``,
+        ``plcmos``, ``reason``. They are computed on first access, of at most three segments of each
+        call, unless they were saved with the result; :meth:`score` computes those of all segments.
+        Needs ``pip install 'talkspurt[scores]'``.
 
         Raises:
             talkspurt.errors.MissingExtraError: if the models are not installed.
         """
-        if not self.is_scored:
-            self._tables["scores"] = scores.table(self)
+        return self._tables["scores"] if self.is_scored else self.score()
+
+    def score(self, segments: Segments = "three") -> pl.DataFrame:
+        """Compute :attr:`scores` unless those of as many segments are there; returns the table.
+
+        Args:
+            segments: how many segments of each call are judged: ``"three"`` at most, or ``"all"``.
+
+        Raises:
+            talkspurt.errors.MissingExtraError: if the models are not installed.
+        """
+        if not scores.is_enough(self, segments):
+            self._tables["scores"] = scores.table(self, segments)
         return self._tables["scores"]
 
     @property

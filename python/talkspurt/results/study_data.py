@@ -26,6 +26,7 @@ from talkspurt.scenarios.source import Question
 
 if TYPE_CHECKING:
     from talkspurt.figures.values import Part
+    from talkspurt.scores.kinds import Segments
 
 SUMMARY = tuple(VIEWS["summary"])
 """Default metrics of a summary."""
@@ -211,6 +212,12 @@ class StudyData:
     def scores(self) -> pl.DataFrame:
         """PESQ, ViSQOL and PLCMOS of the calls of all runs, as :attr:`Result.scores`."""
         return self.table("scores")
+
+    def score(self, segments: Segments = "three") -> pl.DataFrame:
+        """Compute :attr:`scores` of ``"three"`` or ``"all"`` segments, as :meth:`Result.score`."""
+        for run in self.runs:
+            run.score(segments)
+        return self.scores
 
     @property
     def is_scored(self) -> bool:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from talkspurt import _core
 from talkspurt._storage.file_access import failure
@@ -50,6 +50,23 @@ def cores() -> int:
 
 
 T = TypeVar("T")
+Found = TypeVar("Found", covariant=True)
+
+
+class Job(Protocol[Found]):
+    """What the driver asks of work under way: :class:`talkspurt._core.Job`, or the like."""
+
+    def progress(self) -> float:
+        """Share that is done, 0 to 1."""
+
+    def wait(self, seconds: float, /) -> bool:
+        """Wait at most so long; true when there is a result or an error."""
+
+    def cancel(self) -> None:
+        """Ask it to end."""
+
+    def result(self) -> Found:
+        """What came out, once."""
 
 
 def drive(
@@ -82,7 +99,7 @@ def drive(
 
 
 def each(
-    start: Callable[[int], _core.Job[T]],
+    start: Callable[[int], Job[T]],
     runs: Iterable[int],
     *,
     jobs: int | None = None,
@@ -93,7 +110,7 @@ def each(
     waiting = [*runs][::-1]
     total = len(waiting)
     window = max(1, jobs if jobs is not None else cores())
-    under_way: dict[int, _core.Job[T]] = {}
+    under_way: dict[int, Job[T]] = {}
     finished = 0
 
     def fill() -> None:
@@ -120,7 +137,7 @@ def each(
         raise
 
 
-def _stop(runs: Collection[_core.Job[T]]) -> None:
+def _stop(runs: Collection[Job[T]]) -> None:
     """Cancel runs and wait briefly until they close their files; slower ones end alone."""
     for run in runs:
         run.cancel()
@@ -129,7 +146,7 @@ def _stop(runs: Collection[_core.Job[T]]) -> None:
         run.wait(max(0.0, until - time.monotonic()))
 
 
-def _ended(under_way: dict[int, _core.Job[T]]) -> list[int]:
+def _ended(under_way: dict[int, Job[T]]) -> list[int]:
     """The finished ones; waits one step if there are none."""
     ended = [i for i, run in under_way.items() if run.wait(0.0)]
     if ended:

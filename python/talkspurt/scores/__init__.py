@@ -1,4 +1,4 @@
-"""Scores of the sound of calls: PESQ, ViSQOL and PLCMOS, of each call and each of its segments.
+"""Scores of the sound of calls: PESQ, ViSQOL and PLCMOS, of each call and of its segments.
 
 The models are packages of their own (the extra ``talkspurt[scores]``) and are imported on first
 use. The signals are first aligned through the frames table, so that a buffer delay that changes in
@@ -8,10 +8,11 @@ a pause of the speaker is not taken for a distortion.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.scores.kinds import MODELS, Model, of_rate
+from talkspurt.scores.kinds import MODELS, Model, Segments, of_rate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
 __all__ = [
-    "APART", "COLUMNS", "MODELS", "SEGMENT_S", "Model", "calls", "column_of", "disagreement",
-    "document", "rate", "said", "segments", "table", "value",
+    "APART", "COLUMNS", "MODELS", "SEGMENT_S", "Call", "Model", "Segments", "calls", "chosen",
+    "column_of", "disagreement", "document", "frame", "is_enough", "prepared", "rate", "rows",
+    "said", "segments", "table", "value",
 ]  # fmt: skip
 
 SEGMENT_S = 8.0
 """Length of a segment: the models were made with clips of about this length."""
 REST_S = SEGMENT_S / 2
 """A shorter rest is part of the segment before it."""
+MOST = 3
+"""Segments of a call that are judged unless all are asked for: a model takes up to half a second
+for each."""
 MIN_DURATION_S = 1.0
 """Shorter clips are not scored, nor those in which less is said."""
 APART = 0.7
@@ -80,54 +85,122 @@ def rate(audio: Audio, heard: Samples | None = None) -> dict[str, Any]:
     return {**scores, "reason": "; ".join(reasons) or None}
 
 
-def table(result: RunData) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Call:
+    """What the models are given of a call.
+
+    Attributes:
+        flow: its flow.
+        start_s: when its first sample was captured, in the time of the run; None if nothing counts.
+        duration_s: the length of what counts.
+        pieces: the segments to be judged, and those in which too little is said: the start of each
+            row, its signals, and the received one before it was aligned.
+        judged: segments to be judged.
+        speaking: segments in which enough is said to be judged.
+    """
+
+    flow: str
+    start_s: float | None
+    duration_s: float
+    pieces: Sequence[tuple[dict[str, Any], Audio, Samples]]
+    judged: int
+    speaking: int
+
+
+def table(result: RunData, wanted: Segments = "three") -> pl.DataFrame:
     """The scores of every call with a recording: one row for the call, and one per segment.
 
     Columns: ``flow``; ``segment`` (from 0; null for the call); ``start_s`` (when its first sample
-    was captured, in the time of the run) and ``duration_s``; ``pesq_nb`` or ``pesq_wb``, whichever
-    fits the sample rate; ``visqol``; ``plcmos``; ``reason``, why a score is missing. The score of a
-    call is the mean over its segments. Only speech in the measurement window is judged, and at the
-    end of a run only frames whose playout was still due in it.
+    was captured, in the time of the run) and ``duration_s``; ``judged_segments`` of the
+    ``speech_segments``, those of the call in which enough is said; ``pesq_nb`` or ``pesq_wb``,
+    whichever fits the sample rate; ``visqol``; ``plcmos``; ``reason``, why a score is missing. The
+    score of a call is the mean over the segments that were judged. Only speech in the measurement
+    window is judged, and at the end of a run only frames whose playout was still due in it.
 
     Raises:
         talkspurt.errors.MissingExtraError: if the models are not installed.
     """
-    import polars as pl
-
     from talkspurt.scores import models
 
     models.check()
-    rows = [row for flow in result.heard for row in _of_call(result, flow)]
+    return frame(row for flow in result.heard for row in rows(prepared(result, flow, wanted)))
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """The table of these rows."""
+    import polars as pl
+
     kinds: dict[str, Any] = {"flow": pl.String(), "segment": pl.Int64()}
-    kinds |= dict.fromkeys(("start_s", "duration_s", *COLUMNS), pl.Float64())
-    return pl.DataFrame(rows, schema={**kinds, "reason": pl.String()})
+    kinds |= dict.fromkeys(("start_s", "duration_s"), pl.Float64())
+    kinds |= dict.fromkeys(("judged_segments", "speech_segments"), pl.Int64())
+    kinds |= dict.fromkeys(COLUMNS, pl.Float64())
+    return pl.DataFrame([*rows], schema={**kinds, "reason": pl.String()})
 
 
-def _of_call(result: RunData, flow: str) -> Iterable[dict[str, Any]]:
+def prepared(result: RunData, flow: str, wanted: Segments = "three") -> Call:
+    """The signals of a call, aligned, and of these the segments to be judged."""
     from talkspurt.results.audio import Audio
     from talkspurt.scores import aligning
 
     call = aligning.aligned(result, flow)
-    rows: list[dict[str, Any]] = []
-    for number, (start, end) in enumerate(segments(len(call.sent), call.rate) if call else []):
-        assert call is not None, "it has segments"
+    if call is None:
+        return Call(flow, None, 0.0, (), 0, 0)
+    places = segments(len(call.sent), call.rate)
+    speaking = [
+        number
+        for number, (start, end) in enumerate(places)
+        if aligning.active_s(call.sent[start:end], call.rate) >= MIN_DURATION_S
+    ]
+    left_out = {*speaking} - {*(judged := chosen(speaking, wanted))}
+    pieces = []
+    for number, (start, end) in enumerate(places):
+        if number in left_out:
+            continue
         sent, received = (side[start:end].tobytes() for side in (call.sent, call.received))
-        found = rate(Audio(flow, sent, received, call.rate), call.heard(start, end))
         start_s, duration_s = call.start_s + start / call.rate, (end - start) / call.rate
         told = {"flow": flow, "segment": number, "start_s": start_s, "duration_s": duration_s}
-        rows.append({**told, **found})
+        pieces.append((told, Audio(flow, sent, received, call.rate), call.heard(start, end)))
+    duration_s = len(call.sent) / call.rate
+    return Call(flow, call.start_s, duration_s, pieces, len(judged), len(speaking))
+
+
+def chosen(speaking: Sequence[int], wanted: Segments) -> Sequence[int]:
+    """The segments to be judged of those in which enough is said: the middles of equal parts."""
+    count = len(speaking)
+    if wanted == "all" or count <= MOST:
+        return speaking
+    return [speaking[(2 * part + 1) * count // (2 * MOST)] for part in range(MOST)]
+
+
+def rows(call: Call, on_part: Callable[[float], None] = lambda _: None) -> list[dict[str, Any]]:
+    """The rows of a call; ``on_part`` is called with the share that is done."""
+    found: list[dict[str, Any]] = []
+    for done, (told, audio, heard) in enumerate(call.pieces, start=1):
+        found.append({**told, **rate(audio, heard)})
+        on_part(done / len(call.pieces))
     whole = {
-        "flow": flow,
+        "flow": call.flow,
         "segment": None,
-        "start_s": call.start_s if call else None,
-        "duration_s": len(call.sent) / call.rate if call else 0.0,
-        **{column: _mean(row[column] for row in rows) for column in COLUMNS},
+        "start_s": call.start_s,
+        "duration_s": call.duration_s,
+        "judged_segments": call.judged,
+        "speech_segments": call.speaking,
+        **{column: _mean(row[column] for row in found) for column in COLUMNS},
         "reason": None,
     }
     if all(whole[column] is None for column in COLUMNS):
-        reasons = dict.fromkeys(row["reason"] for row in rows if row["reason"])
+        reasons = dict.fromkeys(row["reason"] for row in found if row["reason"])
         whole["reason"] = "; ".join(reasons) or "no speech in the measurement window"
-    return [whole, *rows]
+    return [whole, *found]
+
+
+def is_enough(result: RunData, wanted: Segments) -> bool:
+    """Whether a result has scores of as many segments."""
+    if not result.is_scored:
+        return False
+    return wanted != "all" or all(
+        row["judged_segments"] == row["speech_segments"] for row in calls(result).values()
+    )
 
 
 def segments(length: int, rate: int) -> list[tuple[int, int]]:
@@ -161,6 +234,7 @@ def document(result: RunData) -> dict[str, Any]:
             by_model = {model: value(row, model) for model in MODELS}
             found[flow] = {**row, "disagreement": disagreement(by_model), "segments": []}
         else:
+            del row["judged_segments"], row["speech_segments"]
             found[flow]["segments"].append(row)
     return found
 

@@ -187,8 +187,9 @@ def _residue(sent: Samples, received: Samples, rate: int) -> int:
     place = np.concatenate([np.zeros(near), received[: length + near].astype(np.float64)])
     if len(place) < length + 2 * near or not place.any():
         return 0
-    found = np.correlate(place, word, "valid")
-    return int(np.argmax(found)) - near
+    # `np.correlate` takes tens of milliseconds, on all cores. The sums are whole numbers.
+    sums = np.fft.irfft(np.fft.rfft(place) * np.fft.rfft(word, len(place)).conj(), len(place))
+    return int(np.argmax(np.rint(sums[: len(place) - length + 1]))) - near
 
 
 def _pauses(sent: Samples, rate: int) -> Sequence[tuple[int, int]]:

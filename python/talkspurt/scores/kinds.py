@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Segments = Literal["three", "all"]
+"""How many segments of a call are judged: at most three, or all."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from math import gcd
 from pathlib import Path
@@ -32,6 +33,8 @@ PACKAGES = {
 }
 """Imported modules and the packages that contain them."""
 REMEDY = "pip install 'talkspurt[scores]'"
+_one = threading.Lock()
+"""numba's threads belong to one caller at a time: a second one would end the process."""
 LISTENERS = 15
 """Listeners that PLCMOS averages over, as its authors do."""
 
@@ -78,17 +81,47 @@ def _pesq(sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> fl
 
 def _visqol(sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> float:
     reference, degraded = (_at(side, rate, WIDEBAND_HZ) for side in (sent, received))
-    return float(_visqol_api().measure_from_arrays(reference, degraded, WIDEBAND_HZ).moslqo)
+    with _one, _on_one_core():
+        return float(_visqol_api().measure_from_arrays(reference, degraded, WIDEBAND_HZ).moslqo)
 
 
 @functools.cache
 def _visqol_api() -> Any:
-    from visqol import VisqolApi
-
+    try:
+        from visqol import VisqolApi
+    except RuntimeError:
+        # numba finds no directory for compiled code that can be written. Without it, ViSQOL takes
+        # nine times as long, and its values are the same.
+        kept = {name: sys.modules.pop(name) for name in [*sys.modules] if name == "numba"}
+        sys.modules["numba"] = None  # type: ignore[assignment]
+        try:
+            from visqol import VisqolApi
+        finally:
+            del sys.modules["numba"]
+            sys.modules.update(kept)
     api = VisqolApi()
     with _quiet():
         api.create(mode="speech", use_lattice_model=True)
     return api
+
+
+@contextlib.contextmanager
+def _on_one_core() -> Iterator[None]:
+    """If ViSQOL uses numba, on one core."""
+    _visqol_api()
+    from visqol.numba_accel import has_numba
+
+    if not has_numba():
+        yield
+        return
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def _plcmos(sent: NDArray[np.int16], received: NDArray[np.int16], rate: int) -> float:

@@ -98,6 +98,21 @@ def of_study(study: StudyData) -> list[Row]:
     ]
 
 
+def judged(results: Iterable[RunData]) -> str:
+    """How many segments were judged, of how many, and how to judge the others."""
+    found = [row for run in results for row in scores.calls(run).values()]
+    counts = {(row["judged_segments"], row["speech_segments"]) for row in found}
+    there, every = (
+        sum(row[f"{which}_segments"] for row in found) for which in ("judged", "speech")
+    )
+    whose = "" if len(found) < 2 else " of all calls"
+    if len(counts) == 1:
+        ((there, every),) = counts
+        whose = "" if len(found) < 2 else " of each call"
+    less = "; --scores=all judges all" if there < every else ""
+    return f"Judged: {there} of {every} segments of {scores.SEGMENT_S:g} s{whose}{less}."
+
+
 def bands(results: Iterable[RunData]) -> str:
     """The bands in which PESQ was computed."""
     there = {
