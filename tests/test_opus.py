@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import wave
 
 import numpy as np
@@ -133,3 +134,42 @@ def test_redundancy_recovers_what_rtcp_reports(call, opus, least):
     assert (early["fate"] == "recovered").sum() == 0
     later = lost.filter(lost["captured_s"] > 10)
     assert (later["fate"] == "recovered").mean() > least
+
+
+@pytest.mark.parametrize(
+    ("opus", "ratio", "note"),
+    [
+        ('bitrate = "16kbit/s", fec = true, expected_loss = 0.1', "fec_ratio", "in-band FEC"),
+        ('bitrate = "24kbit/s", dred = "500ms", expected_loss = 0.1', "dred_ratio", "DRED"),
+    ],
+)
+def test_the_bit_rate_named_for_redundancy_has_room_for_it(call, opus, ratio, note):
+    _, row, _ = call(f'codec = "opus"\nopus = {{ {opus} }}', loss="loss = 0.05")
+    assert row[ratio] < 0.8 and f"of the packets have {note}" in row["redundancy_note"]
+    named = re.search(r"with (\d+) kbit/s, (\d+) % of the packets", row["redundancy_note"])
+    assert named, row["redundancy_note"]
+    own = re.search(r'"(\d+)kbit', opus)[1]
+    _, there, _ = call(
+        f'codec = "opus"\nopus = {{ {opus.replace(own, named[1])} }}', loss="loss = 0.05"
+    )
+    assert there["redundancy_note"] is None
+    # The note is of the first 10 s of the recording, and of packets without loss.
+    assert there[ratio] == pytest.approx(int(named[2]) / 100, abs=0.1)
+
+
+def test_redundancy_is_counted_by_packet(call):
+    opus = 'bitrate = "48kbit/s", dred = "400ms", fec = true, expected_loss = 0.2'
+    result, row, _ = call(f'codec = "opus"\nopus = {{ {opus} }}')
+    depths = result.gauges(gauge="dred_depth")["value"]
+    assert 0.5 < row["fec_ratio"] <= 1 and 0.8 < row["dred_ratio"] <= 1
+    assert 0.1 < row["dred_depth_mean_s"] <= depths.max() <= 0.4
+    # Whole packets.
+    assert all(abs(value / 0.02 - round(value / 0.02)) < 1e-9 for value in depths)
+    assert row["redundancy_note"] is None
+
+
+def test_fec_that_nobody_asked_for_is_no_column_and_without_loss_none_is_made(call):
+    _, row, _ = call('codec = "opus"')
+    assert row["fec_ratio"] is row["dred_ratio"] is row["redundancy_note"] is None
+    _, row, _ = call('codec = "opus"\nopus = { fec = true }')
+    assert row["fec_ratio"] == 0 and "expects no loss" in row["redundancy_note"]

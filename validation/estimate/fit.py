@@ -10,6 +10,7 @@ The page has the protocol.
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import sys
 from collections import defaultdict
@@ -220,15 +221,39 @@ RANKED = ("pcmu", "amr-12.2", "g729a", "g723.1-6.3")
 LOSSES = (1, 2, 5, 10, 20)
 
 
+def order(curves: Curves, loss: float) -> dict[str, float]:
+    """The estimates of the ranked codecs at a random loss in per cent, the best first."""
+    gaps = {name: SETUPS[name].packet_ms / (1 - loss / 100) for name in RANKED}
+    found = {
+        name: curves.of(Condition(name, loss, 0, loss / 100, gaps[name], 0, {})) for name in RANKED
+    }
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+
+def refused(curves: Curves) -> set[str]:
+    """The codecs whose ranking fails, which have no estimate: both of each pair in wrong order."""
+    found = set()
+    for loss in (0, *LOSSES):
+        by = order(curves, loss)
+        judged = [name for name in RANKED if not loss or name != "amr-12.2"]
+        for better, worse in itertools.combinations(judged, 2):
+            found |= {better, worse} if by[better] <= by[worse] else set()
+    return found
+
+
 def rust(curves: Curves) -> str:
     """The source file with the curves."""
+    without = refused(curves)
 
     def pairs(name: str, kind: str, of: Iterable[tuple[str, float]]) -> list[str]:
         lines = [f"    ({key}, {value:.2f})," for key, value in of]
         return [f"pub(super) const {name}: &[({kind}, f64)] = &[", *lines, "];"]
 
     ies = [
-        (f"Codec::{name}", curves.at_rate(codec)) for codec, names in RUST.items() for name in names
+        (f"Codec::{name}", curves.at_rate(codec))
+        for codec, names in RUST.items()
+        for name in names
+        if codec not in without
     ]
     rates = sorted(float(one.split()[1]) for one in curves.ies if one.startswith("opus "))
     opus = [(f"{rate:.1f}", curves.at_rate(f"opus {rate:g}")) for rate in rates]
@@ -237,7 +262,7 @@ def rust(curves: Curves) -> str:
         "BPL_G726": "g726", "BPL_G729": "g729a", "BPL_G723_1": "g723.1-6.3", "BPL_AMR": "amr",
         "BPL_OPUS": "opus", "BPL_OPUS_DEEP": "opus deep",
     }  # fmt: skip
-    numbers = {name: curves[f"bpl {one}"] for name, one in bpl.items()}
+    numbers = {name: curves[f"bpl {one}"] for name, one in bpl.items() if one not in without}
     numbers |= {
         "LOSS_EXPONENT": curves["a"], "GAP_EXPONENT": curves["k"], "FEC_WEIGHT": curves["w fec"],
         "DRED_WEIGHT": curves["w dred"], "FEC_COST": curves["c fec"],
@@ -262,18 +287,14 @@ def ranking(curves: Curves) -> list[str]:
     """The order of codecs without loss and with random losses, and whether it is the model's."""
     out = ["| random loss | the best first, with the estimate | judged | |", "|---:|---|---|---|"]
     for loss in (0, *LOSSES):
-        gaps = {name: SETUPS[name].packet_ms / (1 - loss / 100) for name in RANKED}
-        found = {
-            name: curves.of(Condition(name, loss, 0, loss / 100, gaps[name], 0, {}))
-            for name in RANKED
-        }
-        order = sorted(RANKED, key=lambda name: -found[name])
+        found = order(curves, loss)
         judged = RANKED if not loss else tuple(name for name in RANKED if name != "amr-12.2")
-        met = [name for name in order if name in judged] == list(judged)
-        said = ", ".join(f"{name} {found[name]:.2f}" for name in order)
+        met = [name for name in found if name in judged] == list(judged)
+        said = ", ".join(f"{name} {score:.2f}" for name, score in found.items())
         what = "all" if not loss else "without AMR"
         out.append(f"| {loss} % | {said} | {what} | {'met' if met else 'not met'} |")
-    return out
+    without = sorted(refused(curves))
+    return [*out, "", f"Without an estimate: {', '.join(without)}."] if without else out
 
 
 def shown(curves: Curves) -> list[str]:

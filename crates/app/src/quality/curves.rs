@@ -6,49 +6,44 @@ use crate::codec::Codec;
 pub(super) const IE: &[(Codec, f64)] = &[
     (Codec::Pcmu, 0.00),
     (Codec::Pcma, 0.00),
-    (Codec::G722, 3.07),
-    (Codec::G726At40, 0.88),
-    (Codec::G726At32, 10.44),
-    (Codec::G726At24, 21.04),
-    (Codec::G726At16, 44.01),
-    (Codec::G729A, 22.25),
-    (Codec::G729, 22.25),
-    (Codec::G7231At63, 23.02),
-    (Codec::Amr1220, 11.74),
-    (Codec::Amr1020, 12.82),
-    (Codec::Amr795, 18.74),
-    (Codec::Amr740, 19.92),
-    (Codec::Amr670, 22.66),
-    (Codec::Amr590, 25.19),
-    (Codec::Amr515, 28.53),
-    (Codec::Amr475, 28.53),
+    (Codec::G722, 3.16),
+    (Codec::G726At40, 1.48),
+    (Codec::G726At32, 12.31),
+    (Codec::G726At24, 23.95),
+    (Codec::G726At16, 45.40),
+    (Codec::Amr1220, 13.31),
+    (Codec::Amr1020, 13.48),
+    (Codec::Amr795, 19.85),
+    (Codec::Amr740, 20.95),
+    (Codec::Amr670, 22.64),
+    (Codec::Amr590, 25.56),
+    (Codec::Amr515, 29.46),
+    (Codec::Amr475, 29.46),
 ];
 /// The same of Opus by kbit/s, in order.
 pub(super) const OPUS_IE: &[(f64, f64)] = &[
-    (6.0, 37.47),
-    (8.0, 16.58),
-    (12.0, 10.73),
-    (16.0, 5.34),
-    (20.0, 3.63),
-    (24.0, 1.77),
-    (32.0, 1.77),
-    (40.0, 1.57),
-    (48.0, 0.00),
-    (64.0, 0.00),
+    (6.0, 40.59),
+    (8.0, 18.52),
+    (12.0, 12.87),
+    (16.0, 7.03),
+    (20.0, 5.30),
+    (24.0, 2.96),
+    (32.0, 2.16),
+    (40.0, 1.47),
+    (48.0, 0.78),
+    (64.0, 0.78),
 ];
 
-pub(super) const BPL_G711: f64 = 15.097;
-pub(super) const BPL_G711_SILENCE: f64 = 11.874;
-pub(super) const BPL_G722: f64 = 14.689;
-pub(super) const BPL_G726: f64 = 15.939;
-pub(super) const BPL_G729: f64 = 20.472;
-pub(super) const BPL_G723_1: f64 = 17.566;
-pub(super) const BPL_AMR: f64 = 17.237;
-pub(super) const BPL_OPUS: f64 = 18.291;
-pub(super) const BPL_OPUS_DEEP: f64 = 18.938;
-pub(super) const LOSS_EXPONENT: f64 = 0.763;
-pub(super) const GAP_EXPONENT: f64 = 0.192;
+pub(super) const BPL_G711: f64 = 14.404;
+pub(super) const BPL_G711_SILENCE: f64 = 11.568;
+pub(super) const BPL_G722: f64 = 13.691;
+pub(super) const BPL_G726: f64 = 15.356;
+pub(super) const BPL_AMR: f64 = 16.693;
+pub(super) const BPL_OPUS: f64 = 17.349;
+pub(super) const BPL_OPUS_DEEP: f64 = 18.435;
+pub(super) const LOSS_EXPONENT: f64 = 0.776;
+pub(super) const GAP_EXPONENT: f64 = 0.166;
 pub(super) const FEC_WEIGHT: f64 = 0.000;
-pub(super) const DRED_WEIGHT: f64 = 0.280;
-pub(super) const FEC_COST: f64 = 0.250;
-pub(super) const DRED_COST: f64 = 0.428;
+pub(super) const DRED_WEIGHT: f64 = 0.281;
+pub(super) const FEC_COST: f64 = 0.167;
+pub(super) const DRED_COST: f64 = 0.355;

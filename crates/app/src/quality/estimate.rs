@@ -65,8 +65,6 @@ fn bpl(codec: Codec, concealment: Concealment, opus: &opus::Config) -> Option<f6
         Codec::G726At40 | Codec::G726At32 | Codec::G726At24 | Codec::G726At16 => {
             own(curves::BPL_G726)
         }
-        Codec::G729 | Codec::G729A => Some(curves::BPL_G729),
-        Codec::G7231At63 => Some(curves::BPL_G723_1),
         Codec::Opus if opus.decoder_complexity >= opus::DEEP => Some(curves::BPL_OPUS_DEEP),
         Codec::Opus => Some(curves::BPL_OPUS),
         _ => codec.spec().name.starts_with("AMR").then_some(curves::BPL_AMR),
@@ -173,7 +171,7 @@ mod tests {
     #[test]
     fn a_codec_without_data_has_no_estimate() {
         let opus = opus::Config::default();
-        for codec in [Codec::G728, Codec::G7231At53, Codec::G729At10] {
+        for codec in [Codec::G728, Codec::G729A, Codec::G7231At63] {
             assert_eq!(of(&call(&[(codec, 1)], &opus), 0), Estimate::default(), "{codec:?}");
         }
         let silent =
