@@ -113,6 +113,7 @@ def _answer(
         "sentences": found.lines,
         "judged_by": found.judged_by,
         "score": column(score),
+        "rated": any(row["verdict"] or row["limits"] or row["missing"] for row in rows),
         **_table(axes, columns, rows, marks),
     }
 
