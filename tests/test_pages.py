@@ -7,6 +7,7 @@ import pytest
 
 from pages import ROOT, Run, blocks, commands, has_r, words
 from talkspurt._commands import app
+from talkspurt._commands.entry import _in_full
 from texts import put
 
 NOT_RUN = {
@@ -97,7 +98,7 @@ def test_commands_that_are_not_run_have_valid_arguments():
     ]
     assert found
     for command in found:
-        app.parse_args(words(command)[1:], exit_on_error=False, print_error=False)
+        app.parse_args(_in_full(words(command)[1:]), exit_on_error=False, print_error=False)
 
 
 def test_every_entry_of_the_lists_is_in_use():

@@ -202,7 +202,8 @@ def test_the_best_and_the_worst_call_of_a_study_come_first(study):
         pcm = unpacked(player.recordings.data())[call.received][1]
         assert pcm == audio.received_pcm
     html = study_report.html(study)
-    assert "The best call of the study by" in html and "The worst call of the study by" in html
+    assert "The call of the study with the least unheard" in html
+    assert "The call of the study with the most unheard" in html
 
 
 def test_the_report_says_where_the_bytes_go(result):

@@ -21,7 +21,7 @@ WORDS = {
     CUT: "the interval ends at the limit of possible values; more replications would "
     "make it shorter.",
     STILL: "every replication gave this value, so that there is no interval.",
-    BELOW: "the value is outside the range of the E-model, and below this bound.",
+    BELOW: "the value is outside the range of its model, and below this bound.",
     SPREAD: "… }: the least and the greatest of the flows of which this is the mean.",
 }
 

@@ -148,13 +148,13 @@ class Curves:
         ]
         return sum(self[f"ie {other}"] for other in above)
 
-    def ie(self, setup: str) -> float:
+    def ie(self, setup: str, *, redundant: bool) -> float:
         """The impairment of a codec at its rate."""
         if SETUPS[setup].codec != "opus":
             return self.at_rate(codec(setup))
         rate = float(setup.split()[1])
         for kind in ("fec", "dred"):
-            if kind in setup:
+            if kind in setup and redundant:
                 rate *= 1 - self[f"c {kind}"]
         known = sorted(float(one.split()[1]) for one in self.ies if one.startswith("opus "))
         values = [self.at_rate(f"opus {rate:g}") for rate in known]
@@ -165,7 +165,8 @@ class Curves:
         weight = self["w dred"] if "dred" in one.setup else self["w fec"]
         percent = 100 * (one.unheard + weight * one.recovered)
         q = percent ** self["a"] * (one.gap_ms / 20) ** self["k"]
-        ie = self.ie(one.setup)
+        # At low rates and with little expected loss, libopus makes none.
+        ie = self.ie(one.setup, redundant=one.recovered > 0)
         return mos(BEST - ie - (WORST_IE - ie) * q / (q + self[f"bpl {family(one.setup)}"]))
 
     def fit(self, parts: list[Condition]) -> None:

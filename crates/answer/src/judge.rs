@@ -60,11 +60,11 @@ pub struct Cell {
 pub enum Verdict {
     /// The first option is better than each other one.
     Best,
-    /// The first option is better than some, and does not differ from others.
+    /// The first option is better than some, and does not differ from others; or only others differ.
     Ahead,
     /// No option differs from another.
     Same,
-    /// No option is the best: of each, another one is better in some measure.
+    /// No option is the best: of each, another one is better in some measure, or only others differ.
     TradeOff,
 }
 
@@ -159,8 +159,13 @@ impl Question {
             Verdict::TradeOff
         } else if wins(best) > 0 {
             Verdict::Ahead
-        } else {
+        } else if told.iter().flatten().flatten().all(|it| *it == Told::Neither) {
             Verdict::Same
+        } else if measures > 1 {
+            // Others differ, though none of them from this one.
+            Verdict::TradeOff
+        } else {
+            Verdict::Ahead
         };
         let mut order: Vec<_> = (0..count).collect();
         order.sort_by(|&one, &other| {

@@ -21,6 +21,7 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let mut estimated: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
     let (mut outside, mut limits) = (Names::new(), Vec::new());
+    let (mut beyond, mut fit_limits) = (Names::new(), Vec::new());
     let mut heard: IndexMap<&str, Names<'_>> = IndexMap::new();
     for row in 0..flows.name.len() {
         let unit = flows.unit(row);
@@ -45,6 +46,13 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         if let Some(its) = Flows::text(&flows.quality_limits, row) {
             outside.insert(unit);
             limits.push(its);
+        }
+        // Where it is the score that a reader sees.
+        if flows.value(row, "mos").is_none()
+            && let Some(its) = Flows::text(&flows.estimate_limits, row)
+        {
+            beyond.insert(unit);
+            fit_limits.push(its);
         }
         for part in clauses(&flows.stand_in) {
             heard.entry(part).or_default().insert(unit);
@@ -75,14 +83,18 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
             named(names)
         ))
     });
-    let outside = limits.first().map(|limit| {
-        let of = if limits.len() > 1 { "in one of them, " } else { "" };
-        format!("The score of {} is outside the range of the E-model: {of}{limit}.", named(outside))
-    });
+    let without = |names, limits: &[&str], range: &str| {
+        let limit = limits.first()?;
+        let of = if limits.len() > 1 { "in one of their runs, " } else { "" };
+        Some(format!("The score of {} is outside the range of {range}: {of}{limit}.", named(names)))
+    };
+    let outside = without(outside, &limits, "the E-model");
+    let beyond = without(beyond, &fit_limits, "the fit");
     let late = late(flows, runs);
     late.into_iter()
         .chain(outside)
         .chain(estimated)
+        .chain(beyond)
         .chain(unscored)
         .chain(declared)
         .chain(heard)

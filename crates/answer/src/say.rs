@@ -48,6 +48,12 @@ pub(crate) fn sentences(
             said.extend(asked.iter().map(|it| (differs(it), sayer.sentence(it))));
         }
     }
+    if said.is_empty()
+        && let Some(first) = together.values().next()
+    {
+        // Nothing differs anywhere: that is the answer.
+        said.push((false, sayer.sentence(first[0])));
+    }
     said.sort_by_key(|(differs, _)| !differs);
     said.truncate(MAX_SENTENCES);
     let said: Vec<_> = said.into_iter().map(|(_, text)| text).collect();
@@ -227,14 +233,18 @@ impl Sayer<'_> {
         let mut parts: Vec<_> =
             wins.iter().map(|(label, count)| format!("{label} {is} best in {count}")).collect();
         if level > 0 {
-            parts.push(format!("none {is} best in {level}"));
+            parts.push(format!("no one {is} best in {level}"));
         }
-        let flow = &asked[0].flow;
-        let head = match flow.is_empty() {
-            true => format!("In {} settings", asked.len()),
-            false => format!("{flow}, in {} settings of the other axes", asked.len()),
+        let mut options: Vec<_> = asked[0].options.iter().map(|it| it.label.clone()).collect();
+        options.sort_unstable();
+        let options = listed(some(options, MAX_OPTIONS));
+        let (flow, first) = (&asked[0].flow, asked[0]);
+        let of = match (&first.axis, flow.is_empty()) {
+            (Some(axis), false) => format!("{flow}, along {axis} ({options})"),
+            (Some(axis), true) => format!("along {axis} ({options})"),
+            (None, _) => format!("between {options}"),
         };
-        format!("{head}: {}.", parts.join(", "))
+        format!("{of}, in {} settings of the other axes: {}.", asked.len(), parts.join(", "))
     }
 
     fn name(&self, question: &Question, choice: &Choice) -> String {

@@ -107,6 +107,9 @@ pub fn scores<'a>(
             burst_ratio,
             recovered,
             payload_bytes: Some(payload),
+            is_without_redundancy: ![summary.fec_ratio, summary.dred_ratio]
+                .iter()
+                .any(|share| share.is_some_and(|share| share > 0.0)),
         };
         opinion(flow, source, &heard)
     })
@@ -144,6 +147,8 @@ pub struct Heard<'a> {
     pub recovered: f64,
     /// Mean payload of a packet, where a transport may have changed the bit rate; absent if not known.
     pub payload_bytes: Option<f64>,
+    /// Whether no packet had FEC or DRED, whatever was configured.
+    pub is_without_redundancy: bool,
 }
 
 /// The E-model score (G.107) of a source's playout statistics; empty if it is not speech.
@@ -177,6 +182,7 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         unheard: told.loss,
         burst_ratio: told.burst_ratio.unwrap_or(1.0),
         recovered: told.recovered,
+        is_redundant: !told.is_without_redundancy,
     };
     let estimate = estimate(&flow.quality, &listening, delay);
     let unheard = if known.is_none() { "Nothing was heard in time. " } else { "" };

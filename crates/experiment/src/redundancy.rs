@@ -1,5 +1,8 @@
 //! Which redundancy the encoder of a call had no room for, and the bit rate that has it.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use talkspurt_app::codec::{Codec, Encoding, opus};
 use talkspurt_app::source;
 use talkspurt_flow::Materials;
@@ -10,14 +13,12 @@ use talkspurt_scenario::model::Scenario;
 
 use crate::audio::sources;
 
-/// If fewer packets have deep redundancy, many losses are too far from one that has.
-const ENOUGH_DRED: f64 = 0.8;
-/// In-band FEC is enough in fewer packets, because those of pauses have none.
-const ENOUGH_FEC: f64 = 0.5;
 /// Bit rates that are tried, in kbit/s.
 const RATES: [u64; 12] = [16, 20, 24, 28, 32, 36, 40, 48, 64, 80, 96, 128];
 /// The part of the recording that is encoded at each.
 const TRIED: Duration = Duration::from_secs(10);
+/// Answers that are kept.
+const MAX_KNOWN: usize = 1000;
 /// With less loss, reports of the receiver tell none.
 const TOLD: f64 = 0.001;
 
@@ -35,72 +36,88 @@ fn note(source: &source::Config, materials: &Materials, summary: &FlowSummary) -
     let source::Config::Speech(speech) = source else { return None };
     let encoding = speech.encodings().first().copied().filter(|it| it.codec == Codec::Opus)?;
     let source::Material::Speech(recording) = materials.of(source) else { return None };
-    let ten = recording.samples_for(TRIED).min(recording.sent.len());
     let loss = summary.lost_packets as f64 / summary.sent_packets.max(1) as f64;
     let told = if loss < TOLD { 0.0 } else { loss.max(0.01) };
     let expected = encoding.opus.expected_loss.unwrap_or(told);
-    let near = summary.fec_ratio.filter(|share| *share == 0.0);
-    let deep = summary.dred_ratio.filter(|share| *share < ENOUGH_DRED);
-    let tried =
-        |rate| opus::redundant_shares(&at(&encoding, rate, expected), &recording.sent[..ten]);
-    let said = [
-        near.map(|share| {
-            lack("in-band FEC", share, &encoding, expected, |rate| {
-                Some(tried(rate).0).filter(|share| *share >= ENOUGH_FEC)
-            })
-        }),
-        deep.map(|share| {
-            lack("DRED", share, &encoding, expected, |rate| {
-                Some(tried(rate).1).filter(|share| *share >= ENOUGH_DRED)
-            })
-        }),
-    ];
-    let said: Vec<_> = said.into_iter().flatten().collect();
+    let lack = |kind: Kind, share: f64| {
+        let share = if share == 0.0 { "none".to_owned() } else { percent(share) };
+        let head = format!("{share} of the packets have {}", kind.name);
+        if expected == 0.0 {
+            return format!(
+                "{head}: the encoder expects no loss, as the receiver reported none (`expected_loss` in \
+                 `opus` sets it)"
+            );
+        }
+        // libopus takes whole percent, of which a study has few.
+        let expected = (100.0 * expected).round().max(1.0) / 100.0;
+        let first = recording.samples_for(TRIED).min(recording.sent.len());
+        let key = format!("{speech:?} {expected} {}", kind.name);
+        let enough = memoised(key, || enough(&kind, &encoding, expected, &recording.sent[..first]));
+        let remedy = match enough {
+            Some((rate, share)) => {
+                format!("with {}, {} of the packets have it", kbps(rate), percent(share))
+            }
+            None => "nor has a higher rate".to_owned(),
+        };
+        format!(
+            "{head}: at {} of expected loss, {} have no room for it beside the speech; {remedy}",
+            percent(expected),
+            kbps(encoding.opus.bitrate)
+        )
+    };
+    let near = summary.fec_ratio.filter(|share| *share == 0.0).map(|share| lack(FEC, share));
+    let deep =
+        summary.dred_ratio.filter(|share| *share < DRED.enough).map(|share| lack(DRED, share));
+    let said: Vec<_> = [near, deep].into_iter().flatten().collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// What is said of redundancy that only a share of the packets has, where `enough` is the share at a bit rate
-/// that has enough of it.
-fn lack(
-    name: &str,
-    share: f64,
-    encoding: &Encoding,
-    expected_loss: f64,
-    enough: impl Fn(Rate) -> Option<f64>,
-) -> String {
-    let share = match share {
-        0.0 => "none".to_owned(),
-        share => format!("{:.0} %", 100.0 * share),
-    };
-    let head = format!("{share} of the packets have {name}");
-    if expected_loss == 0.0 {
-        return format!(
-            "{head}: the encoder expects no loss, as the receiver reported none (`expected_loss` in `opus` \
-             sets it)"
-        );
+/// A kind of redundancy.
+struct Kind {
+    name: &'static str,
+    /// The share of packets that is enough.
+    enough: f64,
+    of: fn((f64, f64)) -> f64,
+}
+
+/// Packets of pauses have none.
+const FEC: Kind = Kind { name: "in-band FEC", enough: 0.5, of: |shares| shares.0 };
+/// With fewer, many losses are too far from a packet that has it.
+const DRED: Kind = Kind { name: "DRED", enough: 0.8, of: |shares| shares.1 };
+
+type Found = Option<(Rate, f64)>;
+
+/// The least of [`RATES`] with enough redundancy, and the share of packets that have it.
+fn enough(kind: &Kind, encoding: &Encoding, expected_loss: f64, pcm: &[i16]) -> Found {
+    let rates = RATES.map(|kbps| Rate::from_bps(1000 * kbps)).into_iter();
+    rates.filter(|rate| *rate > encoding.opus.bitrate).find_map(|bitrate| {
+        let expected_loss = Some(expected_loss);
+        let opus = opus::Config { bitrate, expected_loss, ..encoding.opus };
+        let shares = opus::redundant_shares(&Encoding { opus, red: 0, ..*encoding }, pcm);
+        Some((bitrate, (kind.of)(shares))).filter(|it| it.1 >= kind.enough)
+    })
+}
+
+/// What was found for a call: the runs of a study, and the calls of a run, ask the same again.
+fn memoised(key: String, find: impl FnOnce() -> Found) -> Found {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Found>>> = LazyLock::new(Mutex::default);
+    let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(&key) {
+        return *found;
     }
-    let own = encoding.opus.bitrate;
-    let higher = RATES.map(|kbps| Rate::from_bps(1000 * kbps)).into_iter();
-    let mut higher = higher.filter(|rate| *rate > own);
-    let remedy = match higher.find_map(|rate| Some((rate, enough(rate)?))) {
-        Some((rate, share)) => {
-            format!("with {}, {:.0} % of the packets have it", kbps(rate), 100.0 * share)
-        }
-        None => "nor has a higher rate".to_owned(),
-    };
-    let expected = 100.0 * expected_loss;
-    format!(
-        "{head}: at {expected:.0} % of expected loss, {} have no room for it beside the speech; {remedy}",
-        kbps(own)
-    )
+    let found = find();
+    let mut known = lock();
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    known.insert(key, found);
+    found
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }
 
 fn kbps(rate: Rate) -> String {
     format!("{} kbit/s", rate.as_bps() as f64 / 1e3)
-}
-
-/// The encoding at another bit rate.
-fn at(encoding: &Encoding, bitrate: Rate, expected_loss: f64) -> Encoding {
-    let opus = opus::Config { bitrate, expected_loss: Some(expected_loss), ..encoding.opus };
-    Encoding { opus, red: 0, ..*encoding }
 }

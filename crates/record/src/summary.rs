@@ -230,8 +230,8 @@ summary! {
             .described("with FEC", "packets with FEC ÷ packets of speech delivered")
             .source("RFC 6716 §2.1.7").within(0.0, 1.0).titled("with FEC", "packets with FEC", "")
             .shown(&[View::ReportFlows.at(7)]);
-        /// Share of the received packets with deep redundancy (DRED) of Opus. Absent unless `opus.dred` asks for
-        /// it.
+        /// Share of the received packets with deep redundancy (DRED) of Opus. Absent unless `opus.dred` asks
+        /// for it.
         dred_ratio: Option<f64> = Metric::of("1", "%", 100.0, 1)
             .described("with DRED", "packets with DRED ÷ packets of speech delivered")
             .source("libopus: opus_dred_parse").within(0.0, 1.0)
@@ -373,20 +373,20 @@ summary! {
         mos_bound = |row| row.quality.mos_bound, OPINION
             .described("bound of MOS", "MOS of the bound of R").source("ITU-T G.107 §7.7, Annex B")
             .higher_is_better().within(1.0, 4.5);
-        /// Mean opinion score of a conversation as estimated by a fit of this project to PESQ and ViSQOL, less the
-        /// delay impairment of G.107: for codecs without a published impairment, Opus first. It is not ITU-T's,
-        /// and nobody listened.
+        /// Mean opinion score of a conversation as estimated by a fit of this project to PESQ and ViSQOL, less
+        /// the delay impairment of G.107: for codecs without a published impairment, Opus first. It is not
+        /// ITU-T's, and nobody listened.
         estimated_mos = |row| row.quality.estimated_mos, OPINION
             .described("estimated MOS", "MOS of R = 93.2 − Ie,fitted − Id")
             .source("our fit: docs/validation/estimate.md").higher_is_better().within(1.0, 4.5)
             .bounded_by("estimated_mos_bound")
             .titled("estimated\u{a0}MOS", "estimated MOS (our fit)", "")
             .shown(&[
-                View::Calls.at(7).rank(2), View::StudyCalls.at(4).rank(3), View::ReportCalls.at(8),
+                View::Calls.at(7), View::StudyCalls.at(4), View::ReportCalls.at(8),
                 View::ReportStudy.at(12), View::Summary.at(13), View::Notebook.at(7),
             ]);
-        /// The estimate with each input outside the range of the fit at the limit of its range. Inside, it is the
-        /// estimate; outside, the estimate is not validated, but lies below.
+        /// The estimate with each input outside the range of the fit at the limit of its range. Inside, it is
+        /// the estimate; outside, the estimate is not validated, but lies below.
         estimated_mos_bound = |row| row.quality.estimated_mos_bound, OPINION
             .described("bound of the estimate", "the estimate with delay ≤ 500 ms and losses within the fit")
             .source("our fit: docs/validation/estimate.md").higher_is_better().within(1.0, 4.5);

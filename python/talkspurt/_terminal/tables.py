@@ -159,7 +159,7 @@ def _of_view(
     return Table(title, _heads(view, hidden), **_cut(cells, FLOWS))
 
 
-def _calls(rows: list[dict[str, Any]], judged_by: Sequence[str]) -> Table:
+def _calls(rows: list[dict[str, Any]], judged_by: Sequence[str] = ()) -> Table:
     columns = shown(VIEWS["calls"], rows, judged_by)
     table = _of_view("Calls", "calls", rows, set(VIEWS["calls"]) - set(columns))
     if "r_factor" not in columns:

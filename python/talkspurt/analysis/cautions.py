@@ -6,6 +6,7 @@ They are derived from the flows table, or from a scenario before it runs.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -76,8 +77,10 @@ def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
 def _redundancy(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Redundancy that the encoder of a call had no room for."""
     # Results of earlier versions have no such column.
-    notes = {_flow(row): note for row in rows if (note := row.get("redundancy_note"))}
-    return _few(f"{name}: {note}" for name, note in notes.items())
+    notes = ((_flow(row), note) for row in rows if (note := row.get("redundancy_note")))
+    # One of the runs of a setting, and of numbers that differ from run to run.
+    kinds = {(name, re.sub(r"\d+", "", note)): f"{name}: {note}" for name, note in notes}
+    return _few(kinds.values())
 
 
 def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:

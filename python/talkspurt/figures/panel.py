@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from talkspurt.results.axis import Axis
+    from talkspurt.results.run_data import RunData
     from talkspurt.results.study_data import StudyData
 
 MAX_LINES = 6
@@ -46,7 +47,7 @@ LETTER, SLOPING = 5.5, 16.0
 CUT_OFF = (
     "An arrowhead: the interval exceeds the possible values; more replications would shorten it."
 )
-OUTSIDE = "An open triangle: outside the range of the E-model; the value lies below."
+OUTSIDE = "An open triangle: outside the range of the model; the value lies below."
 MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
 NO_BAR = "No bar: every replication gave this value, so that there is no interval."
 
@@ -203,10 +204,15 @@ def _kinds(study: StudyData) -> dict[str, str]:
     }
 
 
+def _labels(study: StudyData, run: RunData) -> Iterator[str]:
+    """The values of the axes; a run that is compared with others has those of its own study too."""
+    return (run.settings[axis.name] for axis in study.axes)
+
+
 def _transports(study: StudyData) -> dict[Key, str]:
     """The transport of each flow under each setting; the flows of a group share one."""
     return {
-        (*run.settings.values(), row.get("group") or row["name"]): row["transport"]
+        (*_labels(study, run), row.get("group") or row["name"]): row["transport"]
         for run in study.runs
         for row in run.flows.iter_rows(named=True)
     }

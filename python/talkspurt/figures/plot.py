@@ -511,7 +511,7 @@ def _box(ax: Axes, x: float, width: float, values: Numbers, colour: str) -> None
     ax.plot([x, x], [values.min(), values.max()], ".", color=colour, ms=3.5)
 
 
-OF_BOUNDS = "Values outside the range of the E-model count with their upper bound."
+OF_BOUNDS = "Values outside the range of their model count with their upper bound."
 
 
 def _pooled(found: Sequence[Part]) -> Numbers:

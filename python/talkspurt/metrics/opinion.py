@@ -1,4 +1,4 @@
-"""MOS over time: the E-model, and the estimate, applied to each window of a call as if it were a whole call.
+"""MOS over time: each window of a call scored as if it were a whole call.
 
 ITU-T G.107 rates whole connections, and listeners remember the past; a window's score shows when a
 call was bad, not how users would rate it afterwards. A window over the whole call gives the call's

@@ -51,7 +51,7 @@ def of_result(result: RunData) -> dict[str, Any] | None:
 def _columns(names: Sequence[str], calls: Sequence[Row], found: Answer) -> tuple[str, list[str]]:
     """The score that stands first, and the other columns of a table of calls."""
     there = shown(("mos", *names), calls, found.judged_by)
-    score = "mos" if "mos" in there else ESTIMATE
+    score = ESTIMATE if ESTIMATE in there else "mos"
     return score, [name for name in there if name != score]
 
 

@@ -7,18 +7,19 @@ one signal, as it has one row in the tables: the means of all, with the worst ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any
 
 from talkspurt._storage import file_access, writer
-from talkspurt.analysis.answer import score_of
+from talkspurt.analysis.answer import ESTIMATE, score_of
 from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import Column, column
-from talkspurt.report.answer import Row, members_of
+from talkspurt.report.answer import Row, limits, members_of
 from talkspurt.report.recordings import Recordings
 from talkspurt.results.concatenation import RUN
 from talkspurt.results.groups import condensed
@@ -91,6 +92,7 @@ class Player:
     """The signals of a page, until it is full; then links to files."""
 
     recordings: Recordings = field(default_factory=Recordings)
+    score: str = "mos"
     calls: list[Call] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
 
@@ -137,9 +139,9 @@ class Player:
 
 def of_result(result: RunData, size: int = 0) -> Player:
     """The calls of one run; ``size`` is that of other large content of the page."""
-    player = Player(Recordings(size))
+    player = Player(Recordings(size), _score([result]))
     styles = styles_of(result)
-    for row, flow, among in _shown(result):
+    for row, flow, among in _shown(result, player.score):
         _add(player, result, row, flow, among, styles[flow], (row["name"], ""))
     return player
 
@@ -170,16 +172,18 @@ def extremes(study: StudyData, judged_by: Sequence[str]) -> list[Extreme]:
     )
     if flows.height < 2:
         return []
-    ends = (("best", flows.row(0, named=True)), ("worst", flows.row(-1, named=True)))
-    return [
-        Extreme(
-            row[RUN],
-            row,
-            f"the {which} call of the study by "
-            + ", then ".join(f"{one.label} ({one.of(row, unit=True)})" for one in measures),
-        )
-        for which, row in ends
-    ]
+    # By several measures none is the best: the first of them is named.
+    words = ("best", "worst") if len(measures) == 1 else ("least", "most")
+
+    def rank(which: str, row: Row) -> str:
+        one = measures[0]
+        value = f"({one.of(row, unit=True)})"
+        if len(measures) == 1:
+            return f"the {which} call of the study by {one.label} {value}"
+        return f"the call of the study with the {which} {one.label} {value}"
+
+    ends = zip(words, (flows.row(0, named=True), flows.row(-1, named=True)), strict=True)
+    return [Extreme(row[RUN], row, rank(which, row)) for which, row in ends]
 
 
 def of_runs(
@@ -192,11 +196,11 @@ def of_runs(
 
     ``said`` returns which run of a setting a flow or group is of, and the mean over all.
     """
-    player = Player(Recordings(size))
     firsts = [i for i, result in enumerate(every) if result.replicate == 0]
+    player = Player(Recordings(size), _score(every[i] for i in firsts))
     ranked = {(one.run, one.row["name"]): one.rank for one in extremes}
     first = ((one.run, one.row, one.row["name"], None) for one in extremes)
-    others = ((i, *shown) for i in firsts for shown in _shown(every[i]))
+    others = ((i, *shown) for i in firsts for shown in _shown(every[i], player.score))
     rest = (one for one in others if one[3] or (one[0], one[2]) not in ranked)
     for i, row, flow, among in chain(first, rest):
         result = every[i]
@@ -210,7 +214,13 @@ def of_runs(
     return player
 
 
-def _shown(result: RunData) -> Iterator[tuple[Row, str, Row | None]]:
+def _score(results: Iterable[RunData]) -> str:
+    """The score of all calls: the estimate if one has no other, so that no two scales are mixed."""
+    calls = (row for result in results for row in result.flows.filter(source="speech").to_dicts())
+    return ESTIMATE if any(score_of(row) == ESTIMATE for row in calls) else "mos"
+
+
+def _shown(result: RunData, score: str) -> Iterator[tuple[Row, str, Row | None]]:
     """The calls and groups with a signal: their rows, their flows, and the groups."""
     calls = set(result.calls)
     rows = [row for row in result.flows.to_dicts() if row["name"] in calls]
@@ -219,9 +229,9 @@ def _shown(result: RunData) -> Iterator[tuple[Row, str, Row | None]]:
         if group == [row]:
             yield row, row["name"], None
             continue
-        scored = {one["name"]: one.get(score_of(row)) for one in group}
-        worst = min(group, key=lambda one: (scored[one["name"]] is None, scored[one["name"]] or 0.0))
-        scores = [score for score in scored.values() if score is not None]
+        scored = {one["name"]: one.get(score) for one in group}
+        worst = min(group, key=lambda one: scored[one["name"]] or math.inf)
+        scores = [value for value in scored.values() if value is not None]
         spread = (min(scores), max(scores)) if scores else None
         among = {"name": worst["name"], "count": len(group), "mos": spread}
         yield row, worst["name"], among
@@ -259,8 +269,10 @@ def _add(
             subtitle=titles[1],
             row=row,
             style=style,
-            score=column(score_of(row)),
-            limits=out_of_range(row, score_of(row)),
+            score=column(player.score),
+            limits=limits(members_of(result.flows.to_dicts(), row), "calls", player.score)
+            if among
+            else out_of_range(row, player.score),
             sent=sent,
             received=received,
             fates=fates,

@@ -243,7 +243,9 @@ def _mos(result: RunData, styles: Styles) -> Chart | None:
     width = opinion.window_s(result)
     windows = {call: opinion.over_time(result, call, width) for call in result.calls[:MAX_FLOWS]}
     score = opinion.drawn(windows.values())
-    scored = {call: dict(rows.select("time_s", score).iter_rows()) for call, rows in windows.items()}
+    scored = {
+        call: dict(rows.select("time_s", score).iter_rows()) for call, rows in windows.items()
+    }
     starts = sorted({start for windows in scored.values() for start in windows})
     # A step begins at the end of the previous one.
     ends = [min(start + width, result.duration_s) for start in starts]

@@ -6,44 +6,44 @@ use crate::codec::Codec;
 pub(super) const IE: &[(Codec, f64)] = &[
     (Codec::Pcmu, 0.00),
     (Codec::Pcma, 0.00),
-    (Codec::G722, 3.16),
+    (Codec::G722, 3.13),
     (Codec::G726At40, 1.48),
-    (Codec::G726At32, 12.31),
+    (Codec::G726At32, 12.29),
     (Codec::G726At24, 23.95),
-    (Codec::G726At16, 45.40),
-    (Codec::Amr1220, 13.31),
+    (Codec::G726At16, 45.39),
+    (Codec::Amr1220, 13.29),
     (Codec::Amr1020, 13.48),
-    (Codec::Amr795, 19.85),
+    (Codec::Amr795, 19.84),
     (Codec::Amr740, 20.95),
     (Codec::Amr670, 22.64),
     (Codec::Amr590, 25.56),
-    (Codec::Amr515, 29.46),
-    (Codec::Amr475, 29.46),
+    (Codec::Amr515, 29.45),
+    (Codec::Amr475, 29.45),
 ];
 /// The same of Opus by kbit/s, in order.
 pub(super) const OPUS_IE: &[(f64, f64)] = &[
-    (6.0, 40.59),
-    (8.0, 18.52),
-    (12.0, 12.87),
-    (16.0, 7.03),
-    (20.0, 5.30),
+    (6.0, 40.60),
+    (8.0, 18.53),
+    (12.0, 12.88),
+    (16.0, 7.07),
+    (20.0, 5.87),
     (24.0, 2.96),
-    (32.0, 2.16),
+    (32.0, 2.27),
     (40.0, 1.47),
-    (48.0, 0.78),
-    (64.0, 0.78),
+    (48.0, 0.79),
+    (64.0, 0.79),
 ];
 
-pub(super) const BPL_G711: f64 = 14.404;
-pub(super) const BPL_G711_SILENCE: f64 = 11.568;
-pub(super) const BPL_G722: f64 = 13.691;
-pub(super) const BPL_G726: f64 = 15.356;
-pub(super) const BPL_AMR: f64 = 16.693;
-pub(super) const BPL_OPUS: f64 = 17.349;
-pub(super) const BPL_OPUS_DEEP: f64 = 18.435;
-pub(super) const LOSS_EXPONENT: f64 = 0.776;
+pub(super) const BPL_G711: f64 = 14.354;
+pub(super) const BPL_G711_SILENCE: f64 = 11.527;
+pub(super) const BPL_G722: f64 = 13.628;
+pub(super) const BPL_G726: f64 = 15.292;
+pub(super) const BPL_AMR: f64 = 16.624;
+pub(super) const BPL_OPUS: f64 = 17.312;
+pub(super) const BPL_OPUS_DEEP: f64 = 18.370;
+pub(super) const LOSS_EXPONENT: f64 = 0.775;
 pub(super) const GAP_EXPONENT: f64 = 0.166;
 pub(super) const FEC_WEIGHT: f64 = 0.000;
-pub(super) const DRED_WEIGHT: f64 = 0.281;
+pub(super) const DRED_WEIGHT: f64 = 0.280;
 pub(super) const FEC_COST: f64 = 0.167;
-pub(super) const DRED_COST: f64 = 0.355;
+pub(super) const DRED_COST: f64 = 0.336;

@@ -30,6 +30,8 @@ pub struct Listening<'a> {
     pub burst_ratio: f64,
     /// Share of frames recovered from the redundancy of later packets, 0 to 1.
     pub recovered: f64,
+    /// Whether packets have the redundancy that Opus is configured for, and less of its rate for speech.
+    pub is_redundant: bool,
 }
 
 /// The estimate of a call.
@@ -77,6 +79,7 @@ fn ie(codec: Codec, it: &Listening<'_>) -> Option<f64> {
         return curves::IE.iter().find(|(known, _)| *known == codec).map(|(_, ie)| *ie);
     }
     let cost = match (it.opus.fec, it.opus.dred.is_zero()) {
+        _ if !it.is_redundant => 0.0,
         (_, false) => curves::DRED_COST,
         (true, true) => curves::FEC_COST,
         (false, true) => 0.0,
@@ -154,6 +157,7 @@ mod tests {
             unheard: 0.0,
             burst_ratio: 1.0,
             recovered: 0.0,
+            is_redundant: true,
         }
     }
 
