@@ -84,6 +84,16 @@ def test_the_command_writes_a_study_with_a_player(folders, monkeypatch, capsys, 
     assert [axis["name"] for axis in json.loads(capsys.readouterr().out)["axes"]] == ["run"]
 
 
+def test_runs_of_one_study_are_compared_and_drawn(folders, monkeypatch, call):
+    """Their settings of the study are no axes of the comparison."""
+    monkeypatch.chdir(folders)
+    runs = sorted(str(one) for one in Path("study-near/runs").iterdir())
+    assert call("compare", *runs, "--out", "of-a-study") == 0
+    assert (folders / "of-a-study" / "report.html").exists()
+    study = talkspurt.load(folders / "of-a-study", study=True)
+    assert study.figure("mos").axes
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
