@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from talkspurt.results.axis import Axis
-    from talkspurt.results.run_data import RunData
     from talkspurt.results.study_data import StudyData
 
 MAX_LINES = 6
@@ -204,15 +203,10 @@ def _kinds(study: StudyData) -> dict[str, str]:
     }
 
 
-def _labels(study: StudyData, run: RunData) -> Iterator[str]:
-    """The values of the axes; a run that is compared with others has those of its own study too."""
-    return (run.settings[axis.name] for axis in study.axes)
-
-
 def _transports(study: StudyData) -> dict[Key, str]:
     """The transport of each flow under each setting; the flows of a group share one."""
     return {
-        (*_labels(study, run), row.get("group") or row["name"]): row["transport"]
+        (*run.settings.values(), row.get("group") or row["name"]): row["transport"]
         for run in study.runs
         for row in run.flows.iter_rows(named=True)
     }

@@ -160,11 +160,8 @@ class StudyData:
             settings = {"run": name, **run.settings}
             return replace(run, settings=settings, manifest={**run.manifest, "settings": settings})
 
-        runs = [
-            named(run, name)
-            for name, one in answers.items()
-            for run in (one.runs if isinstance(one, StudyData) else (one,))
-        ]
+        # Of a single run, without the settings of a study that it may be from.
+        runs = [named(run, name) for name, one in studies.items() for run in one.runs]
         titles = {name: one.title for name, one in answers.items()}
         same = len(set(titles.values())) == 1
         told = "\n".join(f"* {name}: {title}" for name, title in titles.items())
