@@ -1,6 +1,6 @@
 //! Which redundancy the encoder of a call had no room for, and the bit rate that has it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use talkspurt_app::codec::{Codec, Encoding, opus};
@@ -100,7 +100,7 @@ fn enough(kind: &Kind, encoding: &Encoding, expected_loss: f64, pcm: &[i16]) -> 
 
 /// What was found for a call: the runs of a study, and the calls of a run, ask the same again.
 fn memoised(key: String, find: impl FnOnce() -> Found) -> Found {
-    static KNOWN: LazyLock<Mutex<HashMap<String, Found>>> = LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<Mutex<BTreeMap<String, Found>>> = LazyLock::new(Mutex::default);
     let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = lock().get(&key) {
         return *found;

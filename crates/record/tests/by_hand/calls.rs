@@ -327,11 +327,13 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_mean_s mouth_to_ear_max_s \
          handshake_wait_s jitter_s \
          held_back_packets head_of_line_mean_s head_of_line_max_s \
-         late_packets recovered_packets missing_packets loss_ratio paused_s concealed_ratio \
+         late_packets recovered_packets fec_ratio dred_ratio dred_depth_mean_s missing_packets \
+         loss_ratio paused_s concealed_ratio \
          unheard_lost_ratio unheard_late_ratio unheard_paused_ratio burst_ratio longest_gap_s video_frames \
          video_frames_complete video_in_time_ratio video_frames_late frame_delay_p50_s frame_delay_p95_s \
-         frame_delay_max_s r_factor mos r_bound mos_bound \
-         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note stand_in"
+         frame_delay_max_s r_factor mos r_bound mos_bound estimated_mos estimated_mos_bound \
+         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note \
+         estimate_limits stand_in redundancy_note"
     );
     assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
     assert_eq!(texts(&flows, "quality_note")[..2], [Some("T = Ta".to_owned()), None]);
