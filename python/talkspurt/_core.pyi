@@ -108,10 +108,12 @@ def opinion(
     loss: float,
     burst_ratio: float | None,
     recovered: float,
+    whole: tuple[float | None, float | None, float | None],
 ) -> tuple[float | None, float | None, float | None]:
     """R, MOS and estimated MOS of what was heard of a part of a call.
 
-    ``flow`` is JSON of a resolved scenario, ``recovered`` a share of the frames.
+    ``flow`` is JSON of a resolved scenario, ``recovered`` a share of the frames; ``whole`` has the
+    mean payload of a packet and the shares of packets with FEC and DRED, of the whole call.
     """
 
 def quality(

@@ -3,6 +3,7 @@
 use indexmap::{IndexMap, IndexSet};
 use serde_json::json;
 
+use crate::ask::of_calls;
 use crate::text::{listed, show, some, with_unit};
 use crate::{Flows, Runs, metric};
 
@@ -67,10 +68,17 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         // Without what would give another score.
         let reason = reason.split(": ").next().unwrap_or(reason);
         format!(
-            "The MOS of {} is estimated (our fit of PESQ and ViSQOL, not ITU-T's, and not validated against \
+            "The MOS of {} is estimated (our fit to PESQ and ViSQOL, not ITU-T's, and not validated against \
              listeners): {reason}.",
             named(names)
         )
+    });
+    // Calls that have both scores, too, are then judged by the estimate.
+    let by_estimate = of_calls(flows).measures[0].name == "estimated_mos";
+    let judged = (by_estimate && estimated.len() == 0).then(|| {
+        "All calls are judged by the estimated MOS (our fit to PESQ and ViSQOL, not ITU-T's, and not validated \
+         against listeners), because not all have a MOS within the range of the E-model."
+            .to_owned()
     });
     let declared = declared.into_iter().map(|(source, (names, values))| {
         format!("The score of {} uses declared values: {} ({source}).", named(names), named(values))
@@ -85,7 +93,7 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     });
     let without = |names, limits: &[&str], range: &str| {
         let limit = limits.first()?;
-        let of = if limits.len() > 1 { "in one of their runs, " } else { "" };
+        let of = if limits.len() > 1 { "in one of them, " } else { "" };
         Some(format!("The score of {} is outside the range of {range}: {of}{limit}.", named(names)))
     };
     let outside = without(outside, &limits, "the E-model");
@@ -93,6 +101,7 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let late = late(flows, runs);
     late.into_iter()
         .chain(outside)
+        .chain(judged)
         .chain(estimated)
         .chain(beyond)
         .chain(unscored)

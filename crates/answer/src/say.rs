@@ -233,7 +233,7 @@ impl Sayer<'_> {
         let mut parts: Vec<_> =
             wins.iter().map(|(label, count)| format!("{label} {is} best in {count}")).collect();
         if level > 0 {
-            parts.push(format!("no one {is} best in {level}"));
+            parts.push(format!("none of them {is} best in {level}"));
         }
         let mut options: Vec<_> = asked[0].options.iter().map(|it| it.label.clone()).collect();
         options.sort_unstable();

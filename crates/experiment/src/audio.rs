@@ -1,6 +1,6 @@
 //! Speech of a run: reference and degraded audio, and the E-model score (G.107).
 
-use talkspurt_app::codec::{Encoding, step};
+use talkspurt_app::codec::{Codec, Encoding, step};
 use talkspurt_app::quality::estimate::{Listening, estimate};
 use talkspurt_app::{playout, quality, source};
 use talkspurt_flow::Materials;
@@ -107,9 +107,8 @@ pub fn scores<'a>(
             burst_ratio,
             recovered,
             payload_bytes: Some(payload),
-            is_without_redundancy: ![summary.fec_ratio, summary.dred_ratio]
-                .iter()
-                .any(|share| share.is_some_and(|share| share > 0.0)),
+            fec_ratio: summary.fec_ratio,
+            dred_ratio: summary.dred_ratio,
         };
         opinion(flow, source, &heard)
     })
@@ -147,8 +146,10 @@ pub struct Heard<'a> {
     pub recovered: f64,
     /// Mean payload of a packet, where a transport may have changed the bit rate; absent if not known.
     pub payload_bytes: Option<f64>,
-    /// Whether no packet had FEC or DRED, whatever was configured.
-    pub is_without_redundancy: bool,
+    /// Share of packets with in-band FEC, whatever was configured.
+    pub fec_ratio: Option<f64>,
+    /// Share of packets with DRED.
+    pub dred_ratio: Option<f64>,
 }
 
 /// The E-model score (G.107) of a source's playout statistics; empty if it is not speech.
@@ -173,16 +174,19 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         told.loss,
         told.burst_ratio.unwrap_or(1.0),
     );
+    // Of a ladder, its rung in Opus.
+    let of_opus = encodings.iter().find(|it| it.codec == Codec::Opus).unwrap_or(&encodings[0]);
     let listening = Listening {
         heard: &heard,
-        opus: &speech.opus,
-        opus_bps: opus_bps(&encodings[0], told.payload_bytes),
+        opus: &of_opus.opus,
+        opus_bps: opus_bps(of_opus, told.payload_bytes.filter(|_| encodings.len() == 1)),
         concealment: flow.playout.concealment,
         packet: encodings[0].packet,
         unheard: told.loss,
         burst_ratio: told.burst_ratio.unwrap_or(1.0),
         recovered: told.recovered,
-        is_redundant: !told.is_without_redundancy,
+        has_fec: told.fec_ratio.unwrap_or_default() > 0.0,
+        has_dred: told.dred_ratio.unwrap_or_default() > 0.0,
     };
     let estimate = estimate(&flow.quality, &listening, delay);
     let unheard = if known.is_none() { "Nothing was heard in time. " } else { "" };
@@ -202,13 +206,12 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
     }
 }
 
-/// Mean bit rate of the speech: what is configured, or less if the transport requested less. Retransmissions
-/// count as payload of a stream.
+/// Mean bit rate of the speech: what is configured, or less if less was sent, as on the request of a transport.
+/// Copies (RED) are beside it, and retransmissions count as payload of a stream.
 fn opus_bps(encoding: &Encoding, payload_bytes: Option<f64>) -> f64 {
+    let configured = encoding.opus.bitrate.as_bps() as f64;
     let copies = f64::from(encoding.red) + 1.0;
-    let configured = encoding.opus.bitrate.as_bps() as f64 / copies;
-    let seconds = encoding.packet.as_secs_f64();
-    let sent = payload_bytes.map(|bytes| 8.0 * bytes / copies / seconds);
+    let sent = payload_bytes.map(|bytes| 8.0 * bytes / copies / encoding.packet.as_secs_f64());
     sent.map_or(configured, |sent| sent.min(configured))
 }
 

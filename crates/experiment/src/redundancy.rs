@@ -19,8 +19,6 @@ const RATES: [u64; 12] = [16, 20, 24, 28, 32, 36, 40, 48, 64, 80, 96, 128];
 const TRIED: Duration = Duration::from_secs(10);
 /// Answers that are kept.
 const MAX_KNOWN: usize = 1000;
-/// With less loss, reports of the receiver tell none.
-const TOLD: f64 = 0.001;
 
 /// For each row of the `flows` table, what its redundancy lacks; `None` if nothing.
 pub(crate) fn notes(
@@ -37,19 +35,16 @@ fn note(source: &source::Config, materials: &Materials, summary: &FlowSummary) -
     let encoding = speech.encodings().first().copied().filter(|it| it.codec == Codec::Opus)?;
     let source::Material::Speech(recording) = materials.of(source) else { return None };
     let loss = summary.lost_packets as f64 / summary.sent_packets.max(1) as f64;
-    let told = if loss < TOLD { 0.0 } else { loss.max(0.01) };
-    let expected = encoding.opus.expected_loss.unwrap_or(told);
+    let told = encoding.opus.expected_loss.map(opus::percent);
+    let expected = f64::from(told.unwrap_or_else(|| opus::reported_percent(loss))) / 100.0;
     let lack = |kind: Kind, share: f64| {
         let share = if share == 0.0 { "none".to_owned() } else { percent(share) };
         let head = format!("{share} of the packets have {}", kind.name);
         if expected == 0.0 {
             return format!(
-                "{head}: the encoder expects no loss, as the receiver reported none (`expected_loss` in \
-                 `opus` sets it)"
+                "{head}: the encoder expects no loss (`expected_loss` in `opus` sets it)"
             );
         }
-        // libopus takes whole percent, of which a study has few.
-        let expected = (100.0 * expected).round().max(1.0) / 100.0;
         let first = recording.samples_for(TRIED).min(recording.sent.len());
         let key = format!("{speech:?} {expected} {}", kind.name);
         let enough = memoised(key, || enough(&kind, &encoding, expected, &recording.sent[..first]));
@@ -57,7 +52,7 @@ fn note(source: &source::Config, materials: &Materials, summary: &FlowSummary) -
             Some((rate, share)) => {
                 format!("with {}, {} of the packets have it", kbps(rate), percent(share))
             }
-            None => "nor has a higher rate".to_owned(),
+            None => format!("nor has a rate up to {} kbit/s", RATES[RATES.len() - 1]),
         };
         format!(
             "{head}: at {} of expected loss, {} have no room for it beside the speech; {remedy}",

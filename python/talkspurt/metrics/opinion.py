@@ -55,6 +55,10 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
     asked = json.dumps(plain(told))
     frame_s = float(told["reverse" if back else "source"]["packet"])
+    of_call = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
+    payload, packets = of_call["payload_bytes"], of_call["sent_packets"]
+    each = payload / packets if payload and packets else None
+    whole = (each, of_call["fec_ratio"], of_call["dred_ratio"])
     rows = []
     for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):
         count, lost, ear = row["frames"], row["lost"], row["mouth_to_ear_s"]
@@ -65,7 +69,7 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
         # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
         burst = concealed / runs * (1 - share) if runs else None
         heard = (row["rungs"], ear if ear is not None else usual, share, burst)
-        found = _core.opinion(asked, back, *heard, row["recovered"] / count)
+        found = _core.opinion(asked, back, *heard, row["recovered"] / count, whole)
         rows.append((row["time_s"], count, ear, lost / count, share, burst, *found))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 

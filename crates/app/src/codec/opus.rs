@@ -250,15 +250,17 @@ pub fn redundant_shares(encoding: &Encoding, pcm: &[i16]) -> (f64, f64) {
     (share(near), share(deep))
 }
 
-/// Percent of an expected loss.
-fn percent(loss: f64) -> u8 {
+/// Percent of an expected loss, as libopus takes it.
+#[must_use]
+pub fn percent(loss: f64) -> u8 {
     (loss.clamp(0.0, 1.0) * 100.0).round() as u8
 }
 
 /// The same of a loss that reports tell: at least 1 %, with which libopus adds redundancy, unless fewer than
 /// one packet in a thousand was lost. Reports round down to a multiple of 1/256 (RFC 3550 §6.4.1), so that 1 %
 /// of loss is often told as 0.4 %.
-fn reported_percent(loss: f64) -> u8 {
+#[must_use]
+pub fn reported_percent(loss: f64) -> u8 {
     if loss < 0.001 { 0 } else { percent(loss).max(1) }
 }
 

@@ -30,8 +30,10 @@ pub struct Listening<'a> {
     pub burst_ratio: f64,
     /// Share of frames recovered from the redundancy of later packets, 0 to 1.
     pub recovered: f64,
-    /// Whether packets have the redundancy that Opus is configured for, and less of its rate for speech.
-    pub is_redundant: bool,
+    /// Whether packets have in-band FEC, and less of the rate for speech.
+    pub has_fec: bool,
+    /// Whether they have DRED.
+    pub has_dred: bool,
 }
 
 /// The estimate of a call.
@@ -45,9 +47,11 @@ pub struct Estimate {
     pub limits: Vec<String>,
 }
 
-/// Loss and lengths of gaps up to which the curves were fitted.
+/// Loss, recovered frames, and mean lengths of gaps in packets and in ms (whichever is longer) up to which the
+/// curves were fitted.
 const MAX_UNHEARD: f64 = 0.2;
-const MAX_GAP_MS: f64 = 130.0;
+const MAX_RECOVERED: f64 = 0.2;
+const MAX_GAP: (f64, f64) = (5.0, 100.0);
 /// Upper end of the equipment impairment (G.107 §7.5).
 const WORST: f64 = 95.0;
 
@@ -78,11 +82,10 @@ fn ie(codec: Codec, it: &Listening<'_>) -> Option<f64> {
     if codec != Codec::Opus {
         return curves::IE.iter().find(|(known, _)| *known == codec).map(|(_, ie)| *ie);
     }
-    let cost = match (it.opus.fec, it.opus.dred.is_zero()) {
-        _ if !it.is_redundant => 0.0,
-        (_, false) => curves::DRED_COST,
-        (true, true) => curves::FEC_COST,
-        (false, true) => 0.0,
+    let cost = match (it.has_dred, it.has_fec) {
+        (true, _) => curves::DRED_COST,
+        (false, true) => curves::FEC_COST,
+        (false, false) => 0.0,
     };
     let kbps = it.opus_bps / 1e3 * (1.0 - cost);
     let (first, last) = (curves::OPUS_IE.first()?, curves::OPUS_IE.last()?);
@@ -106,33 +109,41 @@ pub fn estimate(config: &Config, it: &Listening<'_>, mouth_to_ear: Duration) -> 
     let ((Some(ie), Some(bpl)), true) = (known, (0.0..=1.0).contains(&it.unheard)) else {
         return Estimate::default();
     };
-    let weight = if it.opus.dred.is_zero() { curves::FEC_WEIGHT } else { curves::DRED_WEIGHT };
-    let gap_ms = |unheard: f64| {
-        let packet_ms = it.packet.as_secs_f64() * 1e3;
-        it.burst_ratio.max(0.0) / (1.0 - unheard).max(1e-3) * packet_ms
-    };
-    let rating = |unheard: f64, gap_ms: f64, delay: Duration| {
-        let percent = 100.0 * (unheard + weight * it.recovered);
-        let q = pow(percent, curves::LOSS_EXPONENT) * pow(gap_ms / 20.0, curves::GAP_EXPONENT);
+    let weight = if it.has_dred { curves::DRED_WEIGHT } else { curves::FEC_WEIGHT };
+    let packet_ms = it.packet.as_secs_f64() * 1e3;
+    let gap = it.burst_ratio.max(0.0) / (1.0 - it.unheard).max(1e-3) * packet_ms;
+    let longest_gap = MAX_GAP.1.max(MAX_GAP.0 * packet_ms);
+    let rating = |unheard: f64, recovered: f64, gap: f64, delay: Duration| {
+        let percent = 100.0 * (unheard + weight * recovered);
+        let q = pow(percent, curves::LOSS_EXPONENT) * pow(gap / 20.0, curves::GAP_EXPONENT);
         let impairment = ie + (WORST - ie) * q / (q + bpl);
         config.parameters(delay).rate().r() - impairment
     };
-    let gap = gap_ms(it.unheard);
     let mut limits = Vec::new();
     let delay_ms = mouth_to_ear.as_secs_f64() * 1e3;
     if delay_ms > MAX_DELAY_MS {
         limits.push(format!("{delay_ms:.0} ms of delay are beyond G.107's {MAX_DELAY_MS}"));
     }
-    if it.unheard > MAX_UNHEARD {
-        let (found, most) = (100.0 * it.unheard, 100.0 * MAX_UNHEARD);
-        limits.push(format!("{found:.1} % unheard are beyond the fit's {most}"));
+    for (what, found, most) in
+        [("unheard", it.unheard, MAX_UNHEARD), ("recovered", it.recovered, MAX_RECOVERED)]
+    {
+        if found > most {
+            let (found, most) = (100.0 * found, 100.0 * most);
+            limits.push(format!("{found:.1} % {what} are beyond the fit's {most}"));
+        }
     }
-    if it.unheard > 0.0 && gap > MAX_GAP_MS {
-        limits.push(format!("gaps of {gap:.0} ms in the mean are beyond the fit's {MAX_GAP_MS}"));
+    if it.unheard > 0.0 && gap > longest_gap {
+        limits.push(format!("gaps of {gap:.0} ms in the mean are beyond the fit's {longest_gap}"));
     }
-    let own = if it.unheard < 1.0 { rating(it.unheard, gap, mouth_to_ear) } else { 0.0 };
+    let own =
+        if it.unheard < 1.0 { rating(it.unheard, it.recovered, gap, mouth_to_ear) } else { 0.0 };
     let longest = mouth_to_ear.min(Duration::from_secs_f64(MAX_DELAY_MS / 1e3));
-    let within = rating(it.unheard.min(MAX_UNHEARD), gap.min(MAX_GAP_MS), longest);
+    let within = rating(
+        it.unheard.min(MAX_UNHEARD),
+        it.recovered.min(MAX_RECOVERED),
+        gap.min(longest_gap),
+        longest,
+    );
     Estimate {
         mos: Some(mos(own)),
         bound: Some(mos(if limits.is_empty() { own } else { within })),
@@ -157,7 +168,8 @@ mod tests {
             unheard: 0.0,
             burst_ratio: 1.0,
             recovered: 0.0,
-            is_redundant: true,
+            has_fec: opus.fec,
+            has_dred: !opus.dred.is_zero(),
         }
     }
 
