@@ -153,7 +153,7 @@ def test_a_call_without_a_score_is_listed_with_the_reason(folder):
     sentence = "not validated against listeners): G.113 Appendix I has no Ie for G.722"
     flat = " ".join(text.split())
     assert (
-        f"The MOS of call is estimated (our fit of PESQ and ViSQOL, not ITU-T's, and {sentence}"
+        f"The MOS of call is estimated (our fit to PESQ and ViSQOL, not ITU-T's, and {sentence}"
         in flat
     )
     assert "quality.codecs" in text and "difference" not in text
