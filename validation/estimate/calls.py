@@ -29,6 +29,9 @@ import numpy as np
 
 import talkspurt
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "listening"))
+from repair import call
+
 HERE = Path(__file__).parent
 RESULTS, TALKERS = HERE / "calls.csv", HERE / "talkers.csv"
 COLUMNS = (
@@ -129,23 +132,6 @@ GRID: dict[str, dict[str, tuple[Loss, ...]]] = {
                          "amr-4.75", "opus 6", "opus 8", "opus 12", "opus 64"), (NONE,)),
     },
 }  # fmt: skip
-CALL = """
-[links.{name}]
-from = "a-{name}"
-to = "b-{name}"
-rate = "10Mbit/s"
-delay = "10ms"
-queue = {{ kind = "droptail", packets = 100 }}
-steps = [{steps}]
-
-[flows.{name}]
-from = "a-{name}"
-to = "b-{name}"
-transport = {{ kind = "udp" }}
-playout = {{ kind = "fixed", {playout} }}
-rtcp = {{ enabled = false }}
-source = {{ kind = "speech", file = "{file}", codec = "{codec}", packet = "{packet_ms}ms"{opus} }}
-"""
 
 
 @dataclass(frozen=True)
@@ -213,22 +199,11 @@ def scenario(clip: Path, calls: dict[str, tuple[One, list[float]]]) -> str:
     for name, (one, times) in calls.items():
         told = SETUPS[one.setup]
         half_s = 0.4 * told.packet_ms / 1000
-        opus = told.opus + (f", expected_loss = {one.loss[0] / 100}" if told.opus else "")
-        parts.append(
-            CALL.format(
-                name=name,
-                steps="".join(
-                    f'{{ at = "{at - half_s:.4f}s", loss = 1.0 }}, '
-                    f'{{ at = "{at + half_s:.4f}s", loss = 0.0 }}, '
-                    for at in times
-                ),
-                playout=told.playout,
-                file=clip,
-                codec=told.codec,
-                packet_ms=told.packet_ms,
-                opus=f", opus = {{ {opus} }}" if opus else "",
-            )
-        )
+        source = f'codec = "{told.codec}"\npacket = "{told.packet_ms}ms"'
+        if told.opus:
+            source += f"\nopus = {{ {told.opus}, expected_loss = {one.loss[0] / 100} }}"
+        lost = [(at - half_s, at + half_s) for at in times]
+        parts.append(call(name, clip, lost, told.playout, source))
     return "".join(parts)
 
 

@@ -77,14 +77,13 @@ file = "{file}"
 
 
 def call(
-    name: str, clip: str, lost: Iterable[tuple[float, float]], playout: str, source: str
+    name: str, file: Path, lost: Iterable[tuple[float, float]], playout: str, source: str
 ) -> str:
     """A call over a link of its own that loses all packets of these times."""
     steps = "".join(
         f'{{ at = "{start:.4f}s", loss = 1.0 }}, {{ at = "{end:.4f}s", loss = 0.0 }}, '
         for start, end in lost
     )
-    file = SPEECH / f"{clip}.wav"
     return CALL.format(name=name, steps=steps, file=file, playout=playout, source=source)
 
 
@@ -94,7 +93,7 @@ def scenario(clip: str, share: float, lost: dict[str, list[tuple[float, float]]]
     for name, opus in METHODS.items():
         source = f'opus = {{ bitrate = "24kbit/s", expected_loss = {share}{opus} }}'
         source += '\ncodec = "opus"'
-        parts.append(call(name, clip, lost[name], 'buffer = "600ms"', source))
+        parts.append(call(name, SPEECH / f"{clip}.wav", lost[name], 'buffer = "600ms"', source))
     return "".join(parts)
 
 

@@ -48,11 +48,9 @@ pub(crate) fn sentences(
             said.extend(asked.iter().map(|it| (differs(it), sayer.sentence(it))));
         }
     }
-    if said.is_empty()
-        && let Some(first) = together.values().next()
-    {
+    if said.is_empty() {
         // Nothing differs anywhere: that is the answer.
-        said.push((false, sayer.sentence(first[0])));
+        said.extend(together.values().flatten().map(|it| (false, sayer.sentence(it))));
     }
     said.sort_by_key(|(differs, _)| !differs);
     said.truncate(MAX_SENTENCES);

@@ -40,7 +40,8 @@ def of_result(result: RunData) -> dict[str, Any] | None:
             "mos": (column(score).of(row), ""),
             "limits": limits(members_of(every, row), "calls", score),
             "missing": missing(members_of(every, row), score),
-            "verdict": verdict(row["r_factor"]),
+            # The classes are of the E-model.
+            "verdict": verdict(row["r_factor"]) if score == "mos" else None,
             "cells": [(column(name).of(row), "") for name in columns],
         }
         for row in condensed(every)
@@ -88,7 +89,7 @@ def of_study(study: StudyData) -> dict[str, Any] | None:
             "mos": intervals.texts(cells[score]),
             "limits": limits(members[key], "runs", score),
             "missing": missing(members[key], score),
-            "verdict": verdict(cells["r_factor"]["mean"]),
+            "verdict": verdict(cells["r_factor"]["mean"]) if score == "mos" else None,
             "cells": [intervals.texts(cells[name]) for name in columns],
         }
         for key, cells in found.items()
