@@ -138,7 +138,9 @@ fn check(input: &Input, found: &Answer) -> usize {
                 // A difference: "1.20 ± 0.30 MOS less".
                 if let Some((before, _)) = part.split_once(less) {
                     let words: Vec<_> = before.split_whitespace().collect();
-                    let at = words.iter().position(|it| *it == "±").unwrap_or(words.len());
+                    // The last number: those of the other measure may be before it.
+                    let margin = words.len().checked_sub(2).filter(|at| words[*at] == "±");
+                    let at = margin.unwrap_or(words.len());
                     let (here, there) =
                         (of(option).expect("a value"), of(best.expect("one")).expect("one"));
                     let pairs: Vec<_> = here
