@@ -1,5 +1,6 @@
-//! The IP packets in a frame of a link layer: Ethernet (with VLAN tags, MPLS, PPPoE, LLC), IEEE 802.11, PPP,
-//! Linux cooked captures, BSD loopback, raw IP. What holds none is counted by its kind.
+//! The IP packets in a frame of a link layer: Ethernet (with VLAN tags, MPLS, PPPoE, LLC), IEEE 802.11 (with
+//! the headers of four recorders), PPP, Cisco HDLC, frame relay, LLC over ATM, Linux cooked captures and packet
+//! logs, BSD loopback, raw IP. What holds none is counted by its kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,6 +30,10 @@ pub enum Left {
     Damaged,
     /// Frames that end in their headers.
     Short,
+    /// Frames of another address family, by its number on the machine that recorded them.
+    Family(u32),
+    /// Frames of frame relay with another protocol.
+    Relay,
     /// Frames of a link type that is not read.
     LinkType(u32),
 }
@@ -51,9 +56,35 @@ impl fmt::Display for Left {
             Self::Repeated => f.write_str("repetitions of frames of IEEE 802.11"),
             Self::Damaged => f.write_str("frames with a wrong check sequence"),
             Self::Short => f.write_str("frames cut off before the IP header"),
-            Self::LinkType(number) => write!(f, "frames of link type {number}"),
+            Self::Family(number) => write!(f, "frames of address family {number}"),
+            Self::Relay => f.write_str("frames of frame relay without IP"),
+            Self::LinkType(number) => match name(*number) {
+                Some(name) => write!(f, "frames of link type {number} ({name})"),
+                None => write!(f, "frames of link type {number}"),
+            },
         }
     }
+}
+
+/// The usual link types that are not read.
+fn name(link: u32) -> Option<&'static str> {
+    Some(match link {
+        6 => "Token Ring",
+        10 => "FDDI",
+        117 => "OpenBSD's packet filter",
+        147..=162 => "reserved for private use",
+        187 | 201 => "Bluetooth HCI",
+        189 | 220 => "USB of Linux",
+        195 | 215 | 230 | 283 => "IEEE 802.15.4",
+        197 => "Endace ERF",
+        227 => "CAN",
+        240 => "netANALYZER",
+        249 => "USBPcap",
+        251 | 256 => "Bluetooth Low Energy",
+        252 => "PDUs exported by Wireshark",
+        253 => "netlink",
+        _ => return None,
+    })
 }
 
 /// A direction on a radio channel: receiver, transmitter and, in frames with quality of service, class.
@@ -71,22 +102,37 @@ impl Frames {
     pub fn each<'a>(&mut self, packet: &Packet<'a>, found: &mut dyn FnMut(Result<&'a [u8], Left>)) {
         let bytes = packet.bytes;
         match packet.link {
-            // BSD loopback: a family of four bytes.
-            0 => found(bytes.get(4..).ok_or(Left::Short)),
+            0 | 108 => found(loopback(bytes)),
             1 => found(ethernet(bytes)),
-            // PPP; with HDLC-like framing, or PPPoE without Ethernet.
+            // PPP; with HDLC-like framing, PPPoE without Ethernet, or behind a byte for the direction.
             9 | 50 => found(ppp(bytes)),
             51 => found(pppoe(bytes)),
-            12 | 101 | 228 | 229 => found(Ok(bytes)),
-            // IEEE 802.11, plain, or behind radiotap.
+            204 => found(bytes.get(1..).ok_or(Left::Short).and_then(ppp)),
+            12 | 14 | 101 | 228 | 229 => found(Ok(bytes)),
+            // RFC 2684 over ATM.
+            100 => found(llc(bytes)),
+            // Cisco HDLC: an address and a control byte.
+            104 => found(typed(bytes, 2, 4)),
+            107 => found(relay(bytes)),
+            // IEEE 802.11, plain, or behind the header of a recorder.
             105 => self.wireless(bytes, false, found),
             127 => match radiotap(bytes) {
                 Ok((frame, padded)) => self.wireless(frame, padded, found),
                 Err(left) => found(Err(left)),
             },
+            119 | 163 => match prism(bytes) {
+                Ok(frame) => self.wireless(frame, false, found),
+                Err(left) => found(Err(left)),
+            },
+            192 => match ppi(bytes) {
+                Ok((192, _)) => found(Err(Left::LinkType(192))),
+                Ok((link, bytes)) => self.each(&Packet { link, bytes, ..*packet }, found),
+                Err(left) => found(Err(left)),
+            },
             // Linux cooked, versions 1 and 2.
             113 => found(typed(bytes, 14, 16)),
             276 => found(typed(bytes, 0, 20)),
+            239 => found(nflog(bytes)),
             other => found(Err(Left::LinkType(other))),
         }
     }
@@ -230,6 +276,80 @@ fn ppp(bytes: &[u8]) -> Result<&[u8], Left> {
         [_, _, ..] => Err(Left::Ppp),
         _ => Err(Left::Short),
     }
+}
+
+/// BSD: a family of four bytes, in the byte order of the recorder or, from OpenBSD, in that of the network. That
+/// of IPv6 differs among systems.
+fn loopback(bytes: &[u8]) -> Result<&[u8], Left> {
+    let (family, rest) = bytes.split_first_chunk().ok_or(Left::Short)?;
+    let family = match u32::from_le_bytes(*family) {
+        small @ ..=0xffff => small,
+        _ => u32::from_be_bytes(*family),
+    };
+    match family {
+        2 | 10 | 24 | 28 | 30 => Ok(rest),
+        other => Err(Left::Family(other)),
+    }
+}
+
+/// Linux's log of packets: family, version and group in four bytes, then attributes, of which the packet is
+/// number 9. Each has its length, type and value, padded to whole words, in the byte order of the recorder; in
+/// the other one, lengths are too great.
+fn nflog(bytes: &[u8]) -> Result<&[u8], Left> {
+    fn packet(mut rest: &[u8], number: fn([u8; 2]) -> u16) -> Option<&[u8]> {
+        loop {
+            let (length, kind) = (*rest.first_chunk()?, *rest.get(2..)?.first_chunk()?);
+            let (length, kind) = (usize::from(number(length)), number(kind));
+            if kind == 9 {
+                return rest.get(4..rest.len().min(length));
+            }
+            rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+        }
+    }
+    let (head, rest) = bytes.split_first_chunk::<4>().ok_or(Left::Short)?;
+    if !matches!(head[0], 2 | 10) {
+        return Err(Left::Family(head[0].into()));
+    }
+    packet(rest, u16::from_le_bytes).or_else(|| packet(rest, u16::from_be_bytes)).ok_or(Left::Short)
+}
+
+/// An address, whose last byte is odd, then a control byte 3 and the protocol's number, or for Cisco's devices
+/// an EtherType. The number of IPv4 is `cc`, that of IPv6 `8e`, and that of SNAP `80`, which may be padded.
+fn relay(bytes: &[u8]) -> Result<&[u8], Left> {
+    let last = bytes.iter().take(4).position(|byte| byte & 1 == 1).ok_or(Left::Short)?;
+    match &bytes[last + 1..] {
+        [3, 0xcc | 0x8e, rest @ ..] | [8, 0, rest @ ..] | [0x86, 0xdd, rest @ ..] => Ok(rest),
+        [3, 0, 0x80, 0, 0, 0, rest @ ..] | [3, 0x80, 0, 0, 0, rest @ ..] => typed(rest, 0, 2),
+        [] => Err(Left::Short),
+        _ => Err(Left::Relay),
+    }
+}
+
+/// The frame behind a header of Prism cards or of AVS, which both say their length. Recorders of AVS used the
+/// link type of Prism too.
+fn prism(bytes: &[u8]) -> Result<&[u8], Left> {
+    let read = || {
+        let big = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+        let length = match big(0)? {
+            // AVS, by its version.
+            0x8021_1001 | 0x8021_1002 => big(4)?,
+            // In the byte order of the recorder.
+            _ => big(4)?.min(big(4)?.swap_bytes()),
+        };
+        bytes.get(usize::try_from(length).ok()?..)
+    };
+    read().ok_or(Left::Short)
+}
+
+/// The link type of the frame behind a header of PPI, and the frame.
+fn ppi(bytes: &[u8]) -> Result<(u32, &[u8]), Left> {
+    let read = || {
+        let length = u16::from_le_bytes(*bytes.get(2..)?.first_chunk()?);
+        let link = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
+        // Its length counts these eight bytes.
+        Some((link, bytes.get(usize::from(length).max(8)..)?))
+    };
+    read().ok_or(Left::Short)
 }
 
 /// The frame behind a header of radiotap, and whether its own header is padded to whole words.
