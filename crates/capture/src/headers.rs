@@ -1,14 +1,19 @@
-//! The transport header of an IP packet, and the RTP header after it. Checksums are not examined, because
-//! network interfaces often fill them in after the capture; lengths come from the headers, because a
-//! capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP RFC 6951; DCCP:
-//! RFC 4340 §5.1, in UDP RFC 6773; RTP: RFC 3550 §5.1.
+//! The transport header of an IP packet, through tunnels (`tunnel`), and what its payload is (`media`).
+//! Checksums are not examined, because network interfaces often fill them in after the capture; lengths come
+//! from the headers, because a capture may hold only the beginning of each packet. SCTP: RFC 9260 §3, in UDP
+//! RFC 6951; DCCP: RFC 4340 §5.1, in UDP RFC 6773.
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::Range;
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice, UdpHeaderSlice};
 
-use crate::frame;
+use crate::media::{self, be16, be32};
+use crate::tunnel::{self, Inside};
+
+pub use crate::media::Media;
+pub use crate::tunnel::Tunnel;
 
 /// RFC 6951 §5.1: the UDP port of encapsulated SCTP.
 const SCTP_IN_UDP: u16 = 9899;
@@ -31,16 +36,19 @@ pub struct Headers {
     /// Length of the IP header with its options or extension headers.
     pub network_header_bytes: u32,
     /// Length of the transport header, with that of UDP if the transport is encapsulated. SCTP: the common
-    /// header and the chunk headers of user data.
+    /// header and the chunk headers of user data. TURN over UDP: also the message around its application data,
+    /// and padding.
     pub transport_header_bytes: u32,
-    /// Length of the transport's payload.
+    /// Length of the transport's payload; of a message of TURN, that of its application data.
     pub payload_bytes: u32,
     /// Ports of the transport: source and destination.
     pub ports: (u16, u16),
     /// Header of the transport.
     pub transport: Transport,
-    /// Header of RTP or RTCP in the payload of UDP or DCCP, if the payload can be one.
+    /// What the payload is of UDP, or of DCCP's data, unless none of it was captured.
     pub media: Option<Media>,
+    /// Where the bytes of this payload that were captured are in the IP packet that was read.
+    pub payload: Option<Range<u32>>,
     /// Hash of UDP's payload, to know a datagram again; of its first 64 bytes, and none if they were cut off.
     pub digest: Option<u64>,
     /// Which part of a datagram this is, if it is the first fragment.
@@ -62,14 +70,8 @@ pub struct Part {
     pub ip_bytes: u32,
     /// Length of the headers before the payload.
     pub header_bytes: u32,
-}
-
-impl Part {
-    /// Whether the packet is a tunnel.
-    #[must_use]
-    pub fn of_tunnel(&self) -> bool {
-        matches!(IpNumber(self.of.3), IpNumber::IPV4 | IpNumber::IPV6 | IpNumber::GRE)
-    }
+    /// Whether the packet is a tunnel. Only the first fragment says it of those over UDP.
+    pub of_tunnel: bool,
 }
 
 /// The fields of a transport header.
@@ -121,28 +123,6 @@ pub struct Chunk {
     pub bytes: u32,
 }
 
-/// The header of RTP or RTCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Media {
-    /// RTP.
-    Rtp {
-        /// Synchronisation source.
-        ssrc: u32,
-        /// Sequence number.
-        seq: u16,
-        /// Timestamp.
-        timestamp: u32,
-        /// Payload type.
-        payload_type: u8,
-        /// Marker.
-        marker: bool,
-        /// Length of the header with contributing sources and extension.
-        header_bytes: u32,
-    },
-    /// RTCP.
-    Rtcp,
-}
-
 /// Why a packet has no headers here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
@@ -163,8 +143,8 @@ impl From<Other> for Unread {
 pub enum Other {
     /// Of another protocol, by its number.
     Protocol(u8),
-    /// A tunnel (GRE) of something other than IP.
-    Tunnel,
+    /// A tunnel of something other than IP.
+    Tunnel(Tunnel),
     /// The capture ends inside the headers, or they contradict each other.
     Cut,
 }
@@ -177,7 +157,7 @@ impl fmt::Display for Other {
                 Some(name) => write!(f, "packets of {name}"),
                 None => write!(f, "packets of IP protocol {number}"),
             },
-            Self::Tunnel => f.write_str("packets of GRE without IP"),
+            Self::Tunnel(tunnel) => write!(f, "packets of {tunnel} without IP"),
             Self::Cut => f.write_str("packets cut off in their headers"),
         }
     }
@@ -192,10 +172,11 @@ const MAX_TUNNELS: u8 = 8;
 /// # Errors
 /// Why there are none.
 pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Unread> {
-    inside(bytes, cut, MAX_TUNNELS)
+    inside(bytes, cut, MAX_TUNNELS, bytes.as_ptr() as usize)
 }
 
-fn inside(bytes: &[u8], cut: usize, tunnels: u8) -> Result<Headers, Unread> {
+/// `origin` is the address of the packet that was read.
+fn inside(bytes: &[u8], cut: usize, tunnels: u8, origin: usize) -> Result<Headers, Unread> {
     let (ip, _) = LaxIpSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
     let (hop_limit, ip_id, told) = match &ip {
         LaxIpSlice::Ipv4(v4) => {
@@ -212,6 +193,7 @@ fn inside(bytes: &[u8], cut: usize, tunnels: u8) -> Result<Headers, Unread> {
     // Segmentation by the network interface leaves no length in packets over 64 KiB.
     let ip_bytes = if told == 0 { bytes.len() + cut } else { told };
     let length = ip_bytes.checked_sub(header).ok_or(Other::Cut)?;
+    let opened = tunnel::open(payload.ip_number, payload.payload).filter(|_| tunnels > 0);
     let part = fragment(&ip).map(|(identification, begin, last)| Part {
         of: (ip.source_addr(), ip.destination_addr(), identification, payload.ip_number.0),
         begin,
@@ -219,15 +201,26 @@ fn inside(bytes: &[u8], cut: usize, tunnels: u8) -> Result<Headers, Unread> {
         last,
         ip_bytes: narrow(ip_bytes),
         header_bytes: narrow(header),
+        of_tunnel: begin == 0 && opened.is_some(),
     });
+    // A fragment has a length, which no interface leaves out.
+    if part.is_some() && told == 0 {
+        return Err(Other::Cut.into());
+    }
     if let Some(part) = part.filter(|part| part.begin > 0) {
         return Err(Unread::Fragment(part));
     }
-    if let Some(packet) = tunnel(payload.ip_number, payload.payload).filter(|_| tunnels > 0) {
-        let headers = inside(packet?, cut, tunnels - 1)?;
+    if let Some(opened) = opened {
+        let packet = match opened {
+            Inside::Packet(packet) => packet,
+            Inside::Other(tunnel) => return Err(Other::Tunnel(tunnel).into()),
+            Inside::Cut => return Err(Other::Cut.into()),
+        };
+        let headers = inside(packet, cut, tunnels - 1, origin)?;
         return Ok(Headers { part: headers.part.or(part), ..headers });
     }
-    let inner = transport(payload.ip_number, payload.payload, length)?;
+    let at = payload.payload.as_ptr() as usize - origin;
+    let inner = transport(payload.ip_number, payload.payload, length, at)?;
     Ok(Headers {
         src: ip.source_addr(),
         dst: ip.destination_addr(),
@@ -240,32 +233,10 @@ fn inside(bytes: &[u8], cut: usize, tunnels: u8) -> Result<Headers, Unread> {
         ports: inner.ports,
         transport: inner.transport,
         media: inner.media,
+        payload: inner.payload,
         digest: inner.digest,
         part,
     })
-}
-
-/// The packet in a tunnel: IPv4 or IPv6 in IP (RFC 2003, RFC 2473), or in GRE.
-fn tunnel(kind: IpNumber, bytes: &[u8]) -> Option<Result<&[u8], Other>> {
-    match kind {
-        IpNumber::IPV4 | IpNumber::IPV6 => Some(Ok(bytes)),
-        IpNumber::GRE => Some(gre(bytes)),
-        _ => None,
-    }
-}
-
-/// RFC 2784 §2.1 and RFC 2890 §2: a word each for checksum, key and sequence number, if their bits are set.
-fn gre(bytes: &[u8]) -> Result<&[u8], Other> {
-    let flags = be16(bytes, 0).ok_or(Other::Cut)?;
-    let kind = be16(bytes, 2).ok_or(Other::Cut)?;
-    let words = 1 + [0x8000, 0x2000, 0x1000].iter().filter(|bit| flags & **bit != 0).count();
-    let rest = bytes.get(4 * words..).ok_or(Other::Cut)?;
-    match (flags & 0x4007, kind) {
-        (0, 0x0800 | 0x86dd) => Ok(rest),
-        // Ethernet in GRE (RFC 7637 §3.2).
-        (0, 0x6558) => frame::ethernet(rest).map_err(|_| Other::Tunnel),
-        _ => Err(Other::Tunnel),
-    }
 }
 
 fn narrow(length: usize) -> u32 {
@@ -294,37 +265,65 @@ struct Inner {
     ports: (u16, u16),
     transport: Transport,
     media: Option<Media>,
+    payload: Option<Range<u32>>,
     digest: Option<u64>,
 }
 
-fn transport(kind: IpNumber, bytes: &[u8], length: usize) -> Result<Inner, Other> {
+/// The bytes begin at `at` in the IP packet that was read.
+fn transport(kind: IpNumber, bytes: &[u8], length: usize, at: usize) -> Result<Inner, Other> {
     match kind {
-        IpNumber::UDP => udp(bytes, length),
+        IpNumber::UDP => udp(bytes, length, at),
         IpNumber::TCP => tcp(bytes),
         IpNumber::SCTP => sctp(bytes, length),
-        IpNumber::DCCP => dccp(bytes),
+        IpNumber::DCCP => dccp(bytes, length, at),
         _ => Err(Other::Protocol(kind.0)),
     }
 }
 
-fn udp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
+fn udp(bytes: &[u8], length: usize, at: usize) -> Result<Inner, Other> {
     let header = UdpHeaderSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
-    let (source, destination) = (header.source_port(), header.destination_port());
-    let rest = &bytes[8..];
-    let inside = |port| source == port || destination == port;
+    let ports = (header.source_port(), header.destination_port());
+    let length = length.checked_sub(8).ok_or(Other::Cut)?;
+    let (rest, at) = (&bytes[8..], at + 8);
+    let inside = |port| ports.0 == port || ports.1 == port;
     let encapsulated = if inside(DCCP_IN_UDP) {
-        dccp(rest).ok()
+        dccp(rest, length, at).ok()
     } else if inside(SCTP_IN_UDP) {
-        sctp(rest, length.checked_sub(8).ok_or(Other::Cut)?).ok()
+        sctp(rest, length).ok()
     } else {
         None
     };
     if let Some(inner) = encapsulated {
         return Ok(Inner { header: inner.header + 8, ..inner });
     }
-    let ports = (source, destination);
-    let digest = digest(rest, length.saturating_sub(8));
-    Ok(Inner { header: 8, ports, transport: Transport::Udp, media: media(rest), digest })
+    // A fragment is shorter than its datagram, which may have no length if segmentation is left to the network
+    // interface.
+    let datagram = usize::from(header.length()).checked_sub(8).unwrap_or(length);
+    let whole = &rest[..rest.len().min(datagram)];
+    let digest = digest(rest, length);
+    let Some((begin, size)) = media::relayed(whole, datagram) else {
+        let (media, payload) = content(whole, datagram, at);
+        return Ok(Inner { header: 8, ports, transport: Transport::Udp, media, payload, digest });
+    };
+    let data = whole.get(begin..whole.len().min(begin + size)).unwrap_or(&[]);
+    let (inner, payload) = content(data, size, at + begin);
+    Ok(Inner {
+        header: 8 + datagram - size,
+        ports,
+        transport: Transport::Udp,
+        media: Some(inner.unwrap_or_else(|| media::classify(whole, datagram, at))),
+        payload,
+        digest,
+    })
+}
+
+/// What a payload is, and where.
+fn content(bytes: &[u8], length: usize, at: usize) -> (Option<Media>, Option<Range<u32>>) {
+    if bytes.is_empty() {
+        return (None, None);
+    }
+    let payload = media::range(at, at + bytes.len());
+    (Some(media::classify(bytes, length, at)), Some(payload))
 }
 
 fn tcp(bytes: &[u8]) -> Result<Inner, Other> {
@@ -346,6 +345,7 @@ fn tcp(bytes: &[u8]) -> Result<Inner, Other> {
             rst: tcp.rst(),
         },
         media: None,
+        payload: None,
         digest: None,
     })
 }
@@ -376,12 +376,12 @@ fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
         }
         let (header, cut) = (length.checked_sub(data)?, at < length);
         let transport = Transport::Sctp { kind, chunks, cut };
-        Some(Inner { header, ports, transport, media: None, digest: None })
+        Some(Inner { header, ports, transport, media: None, payload: None, digest: None })
     };
     read().ok_or(Other::Cut)
 }
 
-fn dccp(bytes: &[u8]) -> Result<Inner, Other> {
+fn dccp(bytes: &[u8], length: usize, at: usize) -> Result<Inner, Other> {
     let read = || {
         let header = usize::from(*bytes.get(4)?) * 4;
         let (kind, extended) = (bytes.get(8)? >> 1 & 0xf, bytes[8] & 1 == 1);
@@ -394,12 +394,14 @@ fn dccp(bytes: &[u8]) -> Result<Inner, Other> {
             return None;
         }
         // DCCP-Data and DCCP-DataAck; RTP over DCCP is RFC 5762.
-        let media = matches!(kind, 2 | 4).then(|| media(bytes.get(header..)?)).flatten();
+        let data = bytes.get(header..).filter(|_| matches!(kind, 2 | 4)).unwrap_or(&[]);
+        let (media, payload) = content(data, length.saturating_sub(header), at + header);
         Some(Inner {
             header,
             ports: (be16(bytes, 0)?, be16(bytes, 2)?),
             transport: Transport::Dccp { kind, seq, extended },
             media,
+            payload,
             digest: None,
         })
     };
@@ -412,35 +414,4 @@ fn digest(bytes: &[u8], length: usize) -> Option<u64> {
     Some(first.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     }))
-}
-
-fn media(bytes: &[u8]) -> Option<Media> {
-    let [first, second, ..] = *bytes else { return None };
-    if first >> 6 != 2 {
-        return None;
-    }
-    // RFC 5761 §4: values in place of payload types 64 to 95 are RTCP.
-    if (64..96).contains(&(second & 0x7f)) {
-        return Some(Media::Rtcp);
-    }
-    let mut header_bytes = 12 + 4 * u32::from(first & 0xf);
-    if first >> 4 & 1 == 1 {
-        let words = be16(bytes, header_bytes as usize + 2).unwrap_or(0);
-        header_bytes += 4 + 4 * u32::from(words);
-    }
-    Some(Media::Rtp {
-        seq: be16(bytes, 2)?,
-        timestamp: be32(bytes, 4)?,
-        ssrc: be32(bytes, 8)?,
-        payload_type: second & 0x7f,
-        marker: second >> 7 == 1,
-        header_bytes,
-    })
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }

@@ -49,10 +49,10 @@ pub fn read(file: &[u8]) -> Result<Tables, String> {
             Err(left) => *of_link.entry(left).or_default() += 1,
         });
     }
-    if let Some((Left::LinkType(link), _)) =
+    if let Some((left @ Left::LinkType(_), _)) =
         of_link.first_key_value().filter(|(_, count)| **count == frames)
     {
-        return Err(format!("has frames of link type {link}, which are not read"));
+        return Err(format!("has {left}, which are not read"));
     }
     let mut left_out: Vec<_> = of_link.iter().map(|(left, n)| (left.to_string(), *n)).collect();
     left_out.extend(of_ip.iter().map(|(other, n)| (other.to_string(), *n)));
@@ -100,10 +100,11 @@ impl Parts {
         else {
             return;
         };
+        let of_tunnel = waiting[0].1.of_tunnel;
         let (_, at, whole) = &mut rows[*row];
         for (nanos, part, _) in &waiting[1..] {
             *at = (*at).max(*nanos);
-            if part.of_tunnel() {
+            if of_tunnel {
                 // The lengths are those of the packet in the tunnel, whose header says them.
                 continue;
             }
@@ -221,7 +222,7 @@ fn flag<T>(name: &str, rows: &[T], get: impl Fn(&T) -> bool) -> Column {
 /// A column of RTP: of source, sequence number, timestamp; and payload type, marker, length of the header.
 fn media(name: &str, rows: &[Row], get: fn(u32, u16, u32, (u8, bool, u32)) -> u64) -> Column {
     count(name, rows, |row| match row.2.media {
-        Some(Media::Rtp { ssrc, seq, timestamp, payload_type, marker, header_bytes }) => {
+        Some(Media::Rtp { ssrc, seq, timestamp, payload_type, marker, header_bytes, .. }) => {
             Some(get(ssrc, seq, timestamp, (payload_type, marker, header_bytes)))
         }
         _ => None,
