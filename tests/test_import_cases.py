@@ -190,8 +190,8 @@ def test_a_keep_alive_with_a_byte_is_no_retransmission(tmp_path):
 
 
 def test_an_unknown_link_type_is_named(tmp_path):
-    with pytest.raises(BadInputError, match=r"has frames of link type 192, which are not read"):
-        read([written(tmp_path / "air.pcap", [(0, bytes(60))], link=192)])
+    with pytest.raises(BadInputError, match=r"has frames of link type 249 \(USBPcap\), which are not read"):
+        read([written(tmp_path / "usb.pcap", [(0, bytes(60))], link=249)])
 
 
 def test_ranges_know_their_end():
