@@ -177,7 +177,11 @@ pub fn parse(bytes: &[u8], cut: usize) -> Result<Headers, Unread> {
 
 /// `origin` is the address of the packet that was read.
 fn inside(bytes: &[u8], cut: usize, tunnels: u8, origin: usize) -> Result<Headers, Unread> {
-    let (ip, _) = LaxIpSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
+    let (ip, fault) = LaxIpSlice::from_slice(bytes).map_err(|_| Other::Cut)?;
+    // Behind a fault in extension headers, etherparse 0.21 iterates beyond their end.
+    if fault.is_some() {
+        return Err(Other::Cut.into());
+    }
     let (hop_limit, ip_id, told) = match &ip {
         LaxIpSlice::Ipv4(v4) => {
             let header = v4.header();
