@@ -190,7 +190,7 @@ def test_a_keep_alive_with_a_byte_is_no_retransmission(tmp_path):
 
 
 def test_an_unknown_link_type_is_named(tmp_path):
-    with pytest.raises(BadInputError, match=r"has frames of link type 249 \(USBPcap\), which are not read"):
+    with pytest.raises(BadInputError, match=r"link type 249 \(USBPcap\), which are not read"):
         read([written(tmp_path / "usb.pcap", [(0, bytes(60))], link=249)])
 
 

@@ -278,8 +278,8 @@ fn ppp(bytes: &[u8]) -> Result<&[u8], Left> {
     }
 }
 
-/// BSD: a family of four bytes, in the byte order of the recorder or, from OpenBSD, in that of the network. That
-/// of IPv6 differs among systems.
+/// BSD: a family of four bytes, in the byte order of the recorder or, from OpenBSD, in that of the network. The
+/// number of IPv6 differs among systems.
 fn loopback(bytes: &[u8]) -> Result<&[u8], Left> {
     let (family, rest) = bytes.split_first_chunk().ok_or(Left::Short)?;
     let family = match u32::from_le_bytes(*family) {

@@ -26,8 +26,8 @@ pub enum Media {
         /// Bytes of padding, the last of which says how many there are. 0 also if it was not captured, or if
         /// there cannot be so many: SRTP encrypts it (RFC 3711 §3.1).
         padding_bytes: u32,
-        /// Where the bytes of the payload that were captured are, padding apart, in the IP packet that was read.
-        /// `None` if the capture ends in the header.
+        /// Where the captured bytes of the payload, without padding, are in the IP packet that was read. `None`
+        /// if the capture ends in the header.
         payload: Option<Range<u32>>,
     },
     /// RTCP, or SRTCP.

@@ -1,4 +1,4 @@
-//! The packets in tunnels: IP in IP (RFC 2003, RFC 2473), GRE (RFC 2784, RFC 2890) of IP or Ethernet (RFC 7637),
+//! Packets in tunnels: IP in IP (RFC 2003, RFC 2473), GRE (RFC 2784, RFC 2890) of IP or Ethernet (RFC 7637),
 //! ERSPAN, and over UDP VXLAN (RFC 7348), Geneve (RFC 8926) and the user plane of GTP (3GPP TS 29.281).
 
 use std::fmt;

@@ -47,7 +47,7 @@ pub(crate) fn frames() -> Vec<(u32, Vec<u8>)> {
         (1, ethernet(0x0800, &call())),
         (9, framed(&[0, 0x21])),
         (50, framed(&[0xff, 3, 0, 0x21])),
-        (51, framed(&[0x11, 0, 0, 1, 0, 210, 0, 0x21])),
+        (51, framed(&[0x11, 0, 0, 1, 0, 202, 0, 0x21])),
         (204, framed(&[1, 0xff, 3, 0, 0x21])),
         (12, call()),
         (14, call()),
