@@ -1,7 +1,10 @@
 //! The parsed compound packet (RFC 3550 §6.1): a sender or receiver report, an SDES with the
 //! CNAME, and possibly a BYE.
 
-use super::Feedback;
+use serde::Serialize;
+
+use super::{Feedback, NtpTime};
+use crate::octets::u32_at;
 
 /// Report blocks that one report can hold: the count has five bits (RFC 3550 §6.4.1).
 pub const MAX_REPORTS: usize = 31;
@@ -27,10 +30,10 @@ pub struct Compound {
 }
 
 /// Sender information of a sender report (RFC 3550 §6.4.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SenderInfo {
     /// The reporter's clock.
-    pub ntp: super::NtpTime,
+    pub ntp: NtpTime,
     /// The media clock at the same instant.
     pub rtp_timestamp: u32,
     /// Packets sent.
@@ -40,7 +43,7 @@ pub struct SenderInfo {
 }
 
 /// A report block (RFC 3550 §6.4.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReportBlock {
     /// The source reported on.
     pub ssrc: u32,
@@ -56,6 +59,36 @@ pub struct ReportBlock {
     pub last_sr: u32,
     /// From its arrival to this report, in 1/65536 s; 0 if there was none.
     pub delay_since_last_sr: u32,
+}
+
+impl SenderInfo {
+    /// Reads the bytes after the SSRC of the sender.
+    #[must_use]
+    pub fn read(bytes: &[u8; 20]) -> Self {
+        Self {
+            ntp: NtpTime(u64::from(u32_at(bytes, 0)) << 32 | u64::from(u32_at(bytes, 4))),
+            rtp_timestamp: u32_at(bytes, 8),
+            packets: u32_at(bytes, 12),
+            octets: u32_at(bytes, 16),
+        }
+    }
+}
+
+impl ReportBlock {
+    /// Reads a block.
+    #[must_use]
+    pub fn read(bytes: &[u8; 24]) -> Self {
+        Self {
+            ssrc: u32_at(bytes, 0),
+            fraction_lost: bytes[4],
+            // The sign of 24 bits is extended.
+            cumulative_lost: (u32_at(bytes, 4) << 8) as i32 >> 8,
+            highest_sequence: u32_at(bytes, 8),
+            jitter: u32_at(bytes, 12),
+            last_sr: u32_at(bytes, 16),
+            delay_since_last_sr: u32_at(bytes, 20),
+        }
+    }
 }
 
 impl Compound {

@@ -3,6 +3,8 @@
 //! The RFC is inconsistent on `num_reports`: sequence numbers "begin_seq to begin_seq+num_reports
 //! inclusive", and 0 for no metric block. As in implementations, it is the number of metric blocks here.
 
+use serde::{Serialize, Serializer};
+
 use crate::octets::{WireError, at_least, ecn, u16_at, u32_at};
 use crate::packet::Ecn;
 
@@ -19,7 +21,7 @@ pub struct CongestionControl {
 }
 
 /// Packets of one stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Stream {
     /// Its SSRC.
     pub ssrc: u32,
@@ -142,6 +144,14 @@ impl Metric {
             ArrivalOffset::Known(_) | ArrivalOffset::OverRange => 0x1ffe,
         };
         0x8000 | (ecn as u16) << 13 | offset
+    }
+}
+
+impl Serialize for Metric {
+    /// Nothing if it was not received, otherwise the values of the two fields: ECN and arrival time offset.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let bits = self.to_bits();
+        (bits != 0).then_some((bits >> 13 & 3, bits & 0x1fff)).serialize(serializer)
     }
 }
 

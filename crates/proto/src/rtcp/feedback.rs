@@ -1,5 +1,7 @@
 //! RTCP feedback messages: RFC 4585 §6, RFC 5104 §4.2 and §4.3, RFC 8888 §3.1.
 
+use serde::Serialize;
+
 use super::congestion::CongestionControl;
 use super::wire::emit_header;
 use crate::octets::{WireError, at_least, u16_at, u32_at};
@@ -108,7 +110,7 @@ pub struct Lost {
 }
 
 /// Macroblocks of a picture that were lost (RFC 4585 §6.3.2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Slice {
     /// The first, counted from 1; 13 bits.
     pub first: u16,
@@ -119,7 +121,7 @@ pub struct Slice {
 }
 
 /// A limit of a sender's bit rate (RFC 5104 §4.2.1.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RateLimit {
     /// The media sender.
     pub ssrc: u32,
@@ -130,7 +132,7 @@ pub struct RateLimit {
 }
 
 /// A request for a decoder refresh point (RFC 5104 §4.3.1.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct IntraRequest {
     /// The media sender.
     pub ssrc: u32,
@@ -297,7 +299,7 @@ impl Feedback {
     ///
     /// # Errors
     /// Truncated or malformed bytes.
-    pub(super) fn parse(packet_type: u8, format: u8, content: &[u8]) -> Result<Self, WireError> {
+    pub fn parse(packet_type: u8, format: u8, content: &[u8]) -> Result<Self, WireError> {
         at_least(content, 4, "RTCP feedback")?;
         let sender = u32_at(content, 0);
         if (packet_type, format) == (RTPFB, CCFB) {

@@ -3,6 +3,8 @@
 //! The origin of every clock, [`Instant::ZERO`], is written as 1970-01-01 00:00 UTC, in RTCP and
 //! in captures alike; a live clock that counts from the Unix epoch is then true wall-clock time.
 
+use serde::Serialize;
+
 use crate::time::{Duration, Instant};
 
 /// Seconds from the NTP era's begin (1900) to 1970.
@@ -10,7 +12,7 @@ const UNIX_EPOCH: u64 = 2_208_988_800;
 const NANOS: u128 = 1_000_000_000;
 
 /// Seconds since 1900 in 32.32 fixed point, modulo 2³² seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NtpTime(pub u64);
 
 impl From<Instant> for NtpTime {

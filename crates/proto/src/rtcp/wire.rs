@@ -1,7 +1,7 @@
 //! The compound RTCP packet (RFC 3550 §6.1 to §6.6).
 
 use crate::octets::{WireError, at_least, u16_at, u32_at};
-use crate::rtcp::{Compound, Feedback, NtpTime, PSFB, RTPFB, ReportBlock, SenderInfo};
+use crate::rtcp::{Compound, Feedback, PSFB, RTPFB, ReportBlock, SenderInfo};
 
 const VERSION: u8 = 2;
 // RFC 3550 §12.1: packet types.
@@ -11,8 +11,6 @@ const SDES: u8 = 202;
 const BYE: u8 = 203;
 /// RFC 3550 §12.2: SDES item type.
 const CNAME: u8 = 1;
-const REPORT_BLOCK: usize = 24;
-const SENDER_INFO: usize = 20;
 
 /// Appends the compound packet: SR or RR, SDES, feedback, and BYE if set.
 pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
@@ -126,52 +124,54 @@ fn next_part(bytes: &[u8], first: bool) -> Result<(Part<'_>, &[u8]), WireError> 
 
 fn parse_report(part: &Part<'_>, compound: &mut Compound) -> Result<(), WireError> {
     let content = part.content;
-    let info = if part.packet_type == SR { SENDER_INFO } else { 0 };
-    at_least(content, 4 + info + part.count * REPORT_BLOCK, "RTCP report")?;
+    let info = if part.packet_type == SR { 20 } else { 0 };
+    at_least(content, 4 + info + part.count * 24, "RTCP report")?;
     if u32_at(content, 0) != compound.ssrc {
         return Ok(());
     }
-    if info > 0 {
-        compound.sender = Some(SenderInfo {
-            ntp: NtpTime(u64::from(u32_at(content, 4)) << 32 | u64::from(u32_at(content, 8))),
-            rtp_timestamp: u32_at(content, 12),
-            packets: u32_at(content, 16),
-            octets: u32_at(content, 20),
-        });
+    let rest = &content[4..];
+    if let Some(bytes) = rest.first_chunk().filter(|_| info > 0) {
+        compound.sender = Some(SenderInfo::read(bytes));
     }
-    let blocks = content[4 + info..].chunks_exact(REPORT_BLOCK).take(part.count);
-    compound.reports.extend(blocks.map(report_block));
+    let (blocks, _) = rest[info..].as_chunks();
+    compound.reports.extend(blocks.iter().take(part.count).map(ReportBlock::read));
     Ok(())
 }
 
-fn report_block(bytes: &[u8]) -> ReportBlock {
-    ReportBlock {
-        ssrc: u32_at(bytes, 0),
-        fraction_lost: bytes[4],
-        // The sign of 24 bits is extended.
-        cumulative_lost: (u32_at(bytes, 4) << 8) as i32 >> 8,
-        highest_sequence: u32_at(bytes, 8),
-        jitter: u32_at(bytes, 12),
-        last_sr: u32_at(bytes, 16),
-        delay_since_last_sr: u32_at(bytes, 20),
+fn parse_sdes(part: &Part<'_>, compound: &mut Compound) -> Result<(), WireError> {
+    let mut ours = None;
+    each_cname(part.count, part.content, |ssrc, name| {
+        if ssrc == compound.ssrc {
+            ours = Some(name);
+        }
+    })?;
+    if let Some(name) = ours {
+        compound.cname = std::str::from_utf8(name)
+            .map_err(|_| WireError::Malformed("RTCP CNAME is not UTF-8"))?
+            .to_owned();
     }
+    Ok(())
 }
 
-fn parse_sdes(part: &Part<'_>, compound: &mut Compound) -> Result<(), WireError> {
-    let mut chunks = part.content;
-    for _ in 0..part.count {
+/// Hands over each source in an SDES packet that has a CNAME, and the CNAME: `count` chunks follow the header.
+///
+/// # Errors
+/// Truncated chunks, after those before them have been handed over.
+pub fn each_cname<'a>(
+    count: usize,
+    mut chunks: &'a [u8],
+    mut found: impl FnMut(u32, &'a [u8]),
+) -> Result<(), WireError> {
+    for _ in 0..count {
         at_least(chunks, 4, "RTCP SDES chunk")?;
-        let ours = u32_at(chunks, 0) == compound.ssrc;
         let mut at = 4;
         // RFC 3550 §6.5: a null octet ends the list of items.
         while *chunks.get(at).ok_or(WireError::Truncated("RTCP SDES item"))? != 0 {
             at_least(chunks, at + 2, "RTCP SDES item")?;
             let end = at + 2 + usize::from(chunks[at + 1]);
             at_least(chunks, end, "RTCP SDES item")?;
-            if ours && chunks[at] == CNAME {
-                compound.cname = std::str::from_utf8(&chunks[at + 2..end])
-                    .map_err(|_| WireError::Malformed("RTCP CNAME is not UTF-8"))?
-                    .to_owned();
+            if chunks[at] == CNAME {
+                found(u32_at(chunks, 0), &chunks[at + 2..end]);
             }
             at = end;
         }
