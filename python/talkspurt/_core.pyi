@@ -128,6 +128,19 @@ def quality(
 def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, int, list[tuple[str, int]]]:
     """Packets and SCTP's chunks of a capture; the number of frames, and what was left out."""
 
+def sdp(text: bytes) -> str | None:
+    """The media of a session description, a JSON list of objects; None if it is not one.
+
+    The keys are those of ``Media`` in ``crates/capture/src/sdp.rs``.
+    """
+
+def rtcp(packet: bytes) -> str:
+    """The reports in a compound RTCP packet, a JSON list of objects with a ``kind``.
+
+    The kinds and their keys are those of ``Report`` in ``crates/capture/src/rtcp.rs``. A last one of
+    kind ``cut`` says ``why`` others are missing.
+    """
+
 class Meanings:
     """What the columns of a run's tables mean, as JSON by table and column."""
 
