@@ -137,8 +137,8 @@ def sdp(text: bytes) -> str | None:
 def rtcp(packet: bytes) -> str:
     """The reports in a compound RTCP packet, a JSON list of objects with a ``kind``.
 
-    The kinds and their keys are those of ``Report`` in ``crates/capture/src/rtcp.rs``. A last one of
-    kind ``cut`` says ``why`` others are missing.
+    The kinds and their keys are those of ``Report`` in ``crates/capture/src/rtcp.rs``. A last one
+    of kind ``cut`` says ``why`` others are missing.
     """
 
 class Meanings:

@@ -197,8 +197,8 @@ pub struct Cut {
     pub why: WireError,
 }
 
-/// Reads a compound packet, or one of reduced size. Lists are as long as the bytes; only transport-wide feedback
-/// without times counts more packets, at most 65,535.
+/// Reads a compound packet, or one of reduced size. Lists are bounded by the bytes; transport-wide feedback
+/// without times has at most 65,535 packets.
 ///
 /// # Errors
 /// Bytes that are cut off or malformed, with what could be read. An encrypted packet (SRTCP) has any content:
@@ -226,8 +226,8 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Report>, Cut> {
     }
 }
 
-/// Whether a whole datagram can be RTCP without encryption: each packet has version 2 and a type from 192 to 223
-/// (RFC 5761 §4), and their lengths add up exactly. Any type may be the first (RFC 5506 §4.1).
+/// Whether a whole datagram can be RTCP without encryption: each packet has version 2 and a type from 192 to
+/// 223 (RFC 5761 §4), and their lengths add up exactly. Any type may be the first (RFC 5506 §4.1).
 ///
 /// SRTCP (RFC 3711 §3.4) encrypts all but the first eight bytes of a datagram and adds an index and an
 /// authentication tag. A compound of one packet is followed by these, one of several has an encrypted header

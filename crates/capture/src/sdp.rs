@@ -271,7 +271,7 @@ impl Payload {
     }
 }
 
-/// RFC 8866 §6.6: `encoding/clock`, and possibly channels.
+/// RFC 8866 §6, rtpmap: `encoding/clock`, and possibly channels.
 fn format(text: &str) -> Option<Format> {
     let mut parts = text.split('/').map(str::trim);
     let encoding = parts.next().filter(|name| !name.is_empty())?.to_owned();
@@ -337,7 +337,7 @@ fn number<N: FromStr>(text: &str) -> Option<N> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// RFC 8866 §6.4: more than zero, possibly with a fraction. A packet has less than a minute.
+/// RFC 8866 §6, ptime: more than zero, possibly with a fraction. A packet has less than a minute.
 fn millis(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|ms| *ms > 0.0 && *ms < 60_000.0)
 }
