@@ -121,6 +121,27 @@ fn damaged_packets_give_what_was_read() {
     assert!(parse(&[0xa0, 200, 0, 1, 0, 0, 0, 9]).expect_err("padding").read.is_empty());
 }
 
+/// Congestion control feedback on a packet received with CE half a second before the report, on a lost one, and
+/// on one received at an unknown time; and a report block.
+#[test]
+fn as_json() {
+    let json = |bytes: &[u8]| serde_json::to_value(parse(bytes).expect("complete")).expect("data");
+    let feedback = packet(11, 205, &[7, 8, 0xffff_0003, 0xe200_0000, 0x9fff_0000, 0xaabb]);
+    let metrics = serde_json::json!([[3, 512], null, [0, 8191]]);
+    let stream = serde_json::json!({ "ssrc": 8, "begin": 65_535, "metrics": metrics });
+    let kind = "congestion_control";
+    let expected = serde_json::json!({
+        "kind": kind, "sender": 7, "timestamp": 0xaabb, "streams": [stream]
+    });
+    assert_eq!(json(&feedback), serde_json::json!([expected]));
+    let receiver = json(&packet(1, 201, &[8, 7, 0x4000_0002, 3, 4, 5, 6]));
+    let block = serde_json::json!({
+        "ssrc": 7, "fraction_lost": 64, "cumulative_lost": 2, "highest_sequence": 3, "jitter": 4,
+        "last_sr": 5, "delay_since_last_sr": 6
+    });
+    assert_eq!(receiver, serde_json::json!([{ "kind": "receiver", "ssrc": 8, "blocks": [block] }]));
+}
+
 #[test]
 fn lengths_of_plain_packets_add_up() {
     let (receiver, feedback) = (packet(0, 201, &[7]), packet(1, 206, &[7, 8]));
@@ -162,6 +183,7 @@ proptest! {
         let bytes = [&[0x80 | first & 0x3f, packet_type, high, low, 0, 0, 0, 7], &*content].concat();
         let reports = parse(&bytes).unwrap_or_else(|cut| cut.read);
         prop_assert!(round_trips((0..).zip(&reports)).len() <= bytes.len());
+        prop_assert!(serde_json::to_string(&reports).is_ok());
     }
 
     #[test]

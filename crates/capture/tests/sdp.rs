@@ -64,6 +64,11 @@ fn sources_and_roles() {
     assert_eq!(formats(&media)[0].1, "H.264/90000/1");
     let (apt, fmtp) = (media.payloads[1].apt, media.payloads[1].fmtp.as_deref());
     assert_eq!((apt, fmtp), (Some(96), Some("apt=96;rtx-time=3000")));
+    let json = serde_json::json!({
+        "number": 98, "encoding": "rtx", "clock_hz": 90_000, "channels": 1,
+        "fmtp": "apt=96;rtx-time=3000", "role": "retransmission", "apt": 96
+    });
+    assert_eq!(serde_json::to_value(&media.payloads[1]).expect("data"), json);
     assert_eq!(media.ssrcs, [11_111, 22_222]);
     let group = Group { semantics: "FID".into(), ssrcs: vec![11_111, 22_222] };
     assert_eq!(media.groups, [group]);
