@@ -187,7 +187,7 @@ def test_a_capture_of_a_run_is_a_result(tmp_path):
     result = talkspurt.run(SCENARIO, set={"record.pcapng": '["l"]'})
     folder = talkspurt.export(result.save(tmp_path / "run", report=False), "pcapng")
     assert folder == tmp_path / "run.pcapng"
-    found = talkspurt.import_trace(str(folder / "l.pcapng"), playout_s=0.08, delay_s=0.02)
+    found = talkspurt.import_trace(str(folder / "l.pcapng"), playout="80ms", delay_s=0.02)
     # Lost packets are in no capture of the link's end, and UDP does not count.
     arrived = result.flows["received_packets"][0]
     assert abs(found.flows["received_packets"][0] - arrived) <= 5
@@ -202,10 +202,10 @@ def test_a_capture_of_a_run_is_a_result(tmp_path):
         ([], {}, "expected one trace, or two captures, found 0"),
         (["a"], {"clock_offset_s": 0.1}, "only for two captures"),
         (["a", "b"], {"delay_s": 0.1}, "two captures measure it"),
-        (["a"], {"payloads": {111: "mp3"}}, "111=mp3: unknown encoding"),
+        (["a"], {"payloads": {111: "mp3"}}, "111=mp3: expected TYPE=ENCODING/CLOCK"),
         (["a"], {"payloads": {300: "opus"}}, "300=opus: expected TYPE=ENCODING"),
         (["a"], {"payloads": {96: 5}}, "96=5: expected TYPE=ENCODING"),
-        (["a"], {"playout_s": -1}, "--playout -1 s: expected 0 s or more"),
+        (["a"], {"playout": "-1s"}, "--playout -1s: unknown variant `-1s`"),
         (["a"], {"delay_s": -0.1}, "--network-delay -0.1 s: expected 0 s or more"),
     ],
 )

@@ -17,7 +17,7 @@ from conftest import row_of
 from talkspurt import _core
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
-from talkspurt.importing import capture, rtp, tables
+from talkspurt.importing import rtp, spans, tables
 from talkspurt.metrics.computing import compute
 from talkspurt.results.run_data import TABLES
 from talkspurt.runs import exporting
@@ -64,7 +64,7 @@ def test_tables_have_the_columns_of_a_run(run):
 @pytest.fixture(scope="module")
 def both(run):
     _, folder = run
-    return read([folder / "near.pcapng", folder / "far.pcapng"], playout_s=0.04)
+    return read([folder / "near.pcapng", folder / "far.pcapng"], playout="40ms")
 
 
 FLOWS = {
@@ -144,8 +144,8 @@ def test_one_capture_counts_what_passed(run):
 
 def test_network_delay_completes_a_score(run):
     _, folder = run
-    without = read([folder / "far.pcapng"])
-    given = read([folder / "far.pcapng"], delay_s=0.3)
+    without = read([folder / "far.pcapng"], playout="60ms")
+    given = read([folder / "far.pcapng"], playout="60ms", delay_s=0.3)
     for name in ("rtp-1", "rtp-1.reverse"):
         rows = [row_of(one, name) for one in (without, given)]
         assert rows[0]["mos"] > rows[1]["mos"]
@@ -351,9 +351,11 @@ def pcapng(frames, resolution, offset_s=0, big=False):
 def test_links_and_encapsulations_as_tshark_reads_them(resolution, offset_s, big, tmp_path):
     file = tmp_path / "all.pcapng"
     file.write_bytes(pcapng(FRAMES, resolution, offset_s, big))
-    packets, chunks, frames, left_out = _core.capture(file.read_bytes())
-    assert frames == 12
-    assert left_out == [("frames of ARP", 1), ("packets of ICMP", 1), ("IP fragments", 1)]
+    packets, chunks, left_out, frames, untimed = _core.capture(file.read_bytes())
+    assert (frames, untimed) == (12, 0)
+    assert sorted(pl.DataFrame(left_out)["why"]) == [
+        "IP fragments", "frames of ARP", "packets of ICMP"
+    ]  # fmt: skip
     ours = pl.DataFrame(packets)
     rows = dissected(
         file, "frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "tcp.srcport",
@@ -661,9 +663,9 @@ def test_captures_of_different_traffic_have_nothing_in_common():
 
 
 def test_ranges_of_bytes_count_each_byte_once():
-    spans = capture.Spans()
+    known = spans.Spans()
     ranges = ((0, 10), (20, 30), (5, 25), (0, 30), (30, 31))
-    assert [spans.add(*each) for each in ranges] == [10, 10, 10, 0, 1]
+    assert [known.add(*each) for each in ranges] == [10, 10, 10, 0, 1]
 
 
 def test_numbers_are_extended_over_their_wrap():

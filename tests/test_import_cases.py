@@ -11,7 +11,7 @@ from captures import ipv4, media, tcp, udp, written
 from command import output, process, succeed
 from talkspurt import import_trace as read
 from talkspurt.errors import BadInputError
-from talkspurt.importing import capture, rtp
+from talkspurt.importing import matching, rtp, spans
 from talkspurt.metrics import sheet
 from talkspurt.results.result import Study
 from texts import BULK, NEWRENO, flow_text, link_text, put, scenario_text
@@ -126,8 +126,8 @@ def test_what_one_capture_lacks_is_said_and_the_rest_imported(tmp_path):
     ]
     result = imported(tmp_path, ahead + back, later)
     assert counts(only_row(result)) == [50, 50, 0]
-    (told,) = result.manifest["imported"]["not_imported"].items()
-    assert told == ("directions of flows that only one capture has", 1)
+    assert result.manifest["imported"]["not_imported"] == {matching.ONE_SIDED: 50}
+    assert result.manifest["imported"]["directions_in_one_capture"] == 1
 
 
 # Lengths.
@@ -195,11 +195,11 @@ def test_an_unknown_link_type_is_named(tmp_path):
 
 
 def test_ranges_know_their_end():
-    spans = capture.Spans()
-    assert spans.end is None
-    spans.add(10, 20)
-    spans.add(0, 5)
-    assert spans.end == 20
+    known = spans.Spans()
+    assert known.end is None
+    known.add(10, 20)
+    known.add(0, 5)
+    assert known.end == 20
 
 
 def test_a_capture_of_a_call_alone_is_a_result(tmp_path):
@@ -280,17 +280,19 @@ def test_a_packet_of_another_source_loses_nothing(number, tmp_path):
     call = [(i / 50, media(100 + i, 160 * i)) for i in range(100)]
     other = (0.995, stray(media(number, 5, 13, 1), 0xDEAD))
     result = imported(tmp_path, [*call, other])
-    row, alone = only_row(result), only_row(imported(tmp_path, call))
-    assert counts(row) == [100, 100, 0]
+    alone = only_row(imported(tmp_path, call))
+    row, single = result.flows.to_dicts()
+    assert counts(row) == [100, 100, 0] and counts(single) == [1, 1, 0]
     assert (row["mos"], row["jitter_s"]) == (alone["mos"], alone["jitter_s"])
-    assert result.manifest["imported"]["not_imported"] == {capture.STRAYS: 1}
+    assert single["mos"] is None
 
 
 def test_sources_beside_a_packet_of_another_are_whole(tmp_path):
     first = [(i / 50, media(100 + i, 160 * i)) for i in range(100)]
     second = [(3 + i / 50, stray(media(300 + i, 160 * i), 4)) for i in range(100)]
     result = imported(tmp_path, [*first, (2.5, stray(media(5000, 5), 3)), *second])
-    assert [counts(row) for row in result.flows.to_dicts()] == [[100, 100, 0]] * 2
+    expected = [[100, 100, 0], [1, 1, 0], [100, 100, 0]]
+    assert [counts(row) for row in result.flows.to_dicts()] == expected
 
 
 def dccp(number, kind=4):

@@ -203,7 +203,11 @@ def test_what_is_not_read_is_counted_by_its_kind(tmp_path):
     found = read([path])
     assert found.flows["received_packets"].to_list() == [9]
     expected = {name: len(frames) for name, frames in more.items()}
-    told = found.manifest["imported"]["not_imported"]
+    told = dict(found.manifest["imported"]["not_imported"])
+    (frames,) = found.manifest["imported"]["frames"]
+    assert frames["captured"] == len(every)
+    # Repetitions are duplicates, which are not left out.
+    told["repetitions of frames of IEEE 802.11"] = frames["duplicate"]
     assert told == {**expected, "frames with a wrong check sequence": 1}
     if shutil.which("tshark"):
         for rule, name in {
@@ -223,8 +227,8 @@ def test_a_capture_of_nothing_that_is_read_says_what_it_holds(tmp_path):
     with pytest.raises(BadInputError) as error:
         read([path])
     assert str(error.value) == (
-        f"{path}: holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP: 1 frames of IEEE 802.11 "
-        "without data, 3 encrypted frames of IEEE 802.11"
+        f"{path}: holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP: 3 encrypted frames of IEEE "
+        "802.11, 1 frames of IEEE 802.11 without data"
     )
 
 
@@ -239,7 +243,8 @@ def test_a_frame_sent_again_counts_once_only_after_itself(tmp_path):
     path = written(tmp_path / "again.pcap", list(enumerate(frames)), WIRELESS)
     found = read([path])
     assert found.flows["received_packets"].to_list() == [4]
-    assert found.manifest["imported"]["not_imported"] == {"repetitions of frames of IEEE 802.11": 1}
+    (frames,) = found.manifest["imported"]["frames"]
+    assert (frames["data"], frames["duplicate"], frames["not_imported"]) == (4, 1, 0)
 
 
 def test_fragments_of_a_tunnel_are_one_packet(tmp_path):

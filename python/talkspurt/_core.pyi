@@ -125,14 +125,32 @@ def quality(
 ) -> str:
     """The columns of the flows table about the quality of a call, as a JSON object."""
 
-def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, int, list[tuple[str, int]]]:
-    """Packets and SCTP's chunks of a capture; the number of frames, and what was left out."""
+def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, ArrowStream, int, int]:
+    """Of a capture: packets, SCTP's chunks, frames without a packet; all frames, those untimed."""
+
+def jitter_buffer(settings: str) -> str:
+    """Settings of a jitter buffer (JSON as in a scenario) with defaults; ValueError if wrong."""
+
+def listen(
+    flow: str,
+    reverse: bool,
+    lengths: list[int],
+    rows: list[
+        tuple[int, int, int | None, int | None, int | None, bool, int, tuple[int, int] | None]
+    ],
+    end_ns: int,
+    file: bytes | None,
+) -> Outcome:
+    """Play a captured stream through the jitter buffer of a flow (JSON), and score it.
+
+    A row of a packet has, in nanoseconds, its place on the media clock, the capture of its first
+    sample, departure and arrival; the index of its length (None: comfort noise), its marker, the
+    length of its payload, and where that is in ``file``; without this, nothing is rendered. The
+    result has one direction, ``call``.
+    """
 
 def sdp(text: bytes) -> str | None:
-    """The media of a session description, a JSON list of objects; None if it is not one.
-
-    The keys are those of ``Media`` in ``crates/capture/src/sdp.rs``.
-    """
+    """The media (JSON) of a session description, alone or in a message of SIP or SAP."""
 
 def rtcp(packet: bytes) -> str:
     """The reports in a compound RTCP packet, a JSON list of objects with a ``kind``.
@@ -140,6 +158,9 @@ def rtcp(packet: bytes) -> str:
     The kinds and their keys are those of ``Report`` in ``crates/capture/src/rtcp.rs``. A last one
     of kind ``cut`` says ``why`` others are missing.
     """
+
+def rtcp_round_trips(packets: list[tuple[int, bytes]]) -> str:
+    """Round-trip times (JSON) by the reports of RTCP packets, with their times in nanoseconds."""
 
 class Meanings:
     """What the columns of a run's tables mean, as JSON by table and column."""

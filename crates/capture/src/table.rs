@@ -2,7 +2,7 @@
 //! DATA chunk of SCTP. Packets have the numbers of their frames, from 1, as in Wireshark; only an A-MSDU of
 //! IEEE 802.11 has several.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -20,59 +20,101 @@ pub struct Tables {
     pub packets: RecordBatch,
     /// One row per DATA chunk: `frame`, `tsn`, `stream`, `bytes`.
     pub chunks: RecordBatch,
+    /// The frames without a row in `packets`, and why: `frame`, `why`.
+    pub left_out: RecordBatch,
     /// All frames of the file.
     pub frames: u64,
-    /// Frames, packets and fragments that are in no table: what they are, and how many.
-    pub left_out: Vec<(String, u64)>,
+    /// How many of them have no time in the file.
+    pub untimed: u64,
 }
+
+/// In `left_out`: fragments that are part of a packet, whose row is that of the first.
+pub const REASSEMBLED: &str = "reassembled";
+/// In `left_out`: frames that repeat the one before them.
+pub const REPEATED: &str = "duplicate";
 
 /// Reads a file.
 ///
 /// # Errors
 /// The fault, as the end of a sentence that begins with the file's name.
 pub fn read(file: &[u8]) -> Result<Tables, String> {
-    let (mut rows, mut frames, mut parts) = (Vec::new(), 0, Parts::default());
+    let (mut rows, mut parts) = (Vec::new(), Parts::default());
     let mut link = Frames::default();
-    let (mut of_link, mut of_ip) = (BTreeMap::<Left, u64>::new(), BTreeMap::<Other, u64>::new());
+    let mut left: Vec<(u64, Why)> = Vec::new();
+    let (mut frames, mut untimed) = (0, 0);
     for (number, packet) in (1_u64..).zip(container::packets(file)?) {
         frames = number;
-        link.each(&packet, &mut |found| match found.map(|ip| headers::parse(ip, packet.cut)) {
-            Ok(Ok(headers)) => {
-                let part = headers.part;
-                rows.push((number, packet.nanos, headers));
-                if let Some(part) = part {
-                    parts.add(packet.nanos, part, Some(rows.len() - 1), &mut rows);
+        untimed += u64::from(!packet.timed);
+        let (before, mut why) = (rows.len(), None);
+        link.each(&packet, &mut |found| {
+            let read = found.map(|ip| (ip, headers::parse(ip, packet.cut)));
+            match read {
+                Ok((ip, Ok(headers))) => {
+                    let part = headers.part;
+                    let at = ip.as_ptr() as usize - file.as_ptr() as usize;
+                    rows.push(Row { frame: number, nanos: packet.nanos, at, headers });
+                    if let Some(part) = part {
+                        parts.add((packet.nanos, number), part, Some(rows.len() - 1), &mut rows);
+                    }
                 }
+                Ok((_, Err(Unread::Fragment(part)))) => {
+                    parts.add((packet.nanos, number), part, None, &mut rows);
+                    why = Some(Why::Fragment);
+                }
+                Ok((_, Err(Unread::Other(other)))) => why = why.or(Some(Why::Other(other))),
+                Err(found) => why = why.or(Some(Why::Left(found))),
             }
-            Ok(Err(Unread::Fragment(part))) => parts.add(packet.nanos, part, None, &mut rows),
-            Ok(Err(Unread::Other(other))) => *of_ip.entry(other).or_default() += 1,
-            Err(left) => *of_link.entry(left).or_default() += 1,
         });
+        if let Some(why) = why.filter(|_| rows.len() == before) {
+            left.push((number, why));
+        }
     }
-    if let Some((left @ Left::LinkType(_), _)) =
-        of_link.first_key_value().filter(|(_, count)| **count == frames)
+    if let Some((_, Why::Left(first @ Left::LinkType(_)))) =
+        left.first().filter(|_| left.len() as u64 == frames)
+        && left.iter().all(|(_, why)| *why == Why::Left(*first))
     {
-        return Err(format!("has {left}, which are not read"));
+        return Err(format!("has {first}, which are not read"));
     }
-    let mut left_out: Vec<_> = of_link.iter().map(|(left, n)| (left.to_string(), *n)).collect();
-    left_out.extend(of_ip.iter().map(|(other, n)| (other.to_string(), *n)));
-    if parts.without_first > 0 {
-        // Without the first, which has the headers.
-        left_out.push(("IP fragments".to_owned(), parts.without_first));
-    }
-    Ok(Tables { packets: packets(&rows), chunks: chunks(&rows), frames, left_out })
+    Ok(Tables {
+        packets: packets(&rows),
+        chunks: chunks(&rows),
+        left_out: left_out(&left, &parts.reassembled),
+        frames,
+        untimed,
+    })
+}
+
+/// Why a frame has no row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Left(Left),
+    Other(Other),
+    Fragment,
+}
+
+fn left_out(left: &[(u64, Why)], reassembled: &BTreeSet<u64>) -> RecordBatch {
+    let why = |(frame, why): &(u64, Why)| match why {
+        Why::Left(Left::Repeated) => REPEATED.to_owned(),
+        Why::Left(left) => left.to_string(),
+        Why::Other(other) => other.to_string(),
+        Why::Fragment if reassembled.contains(frame) => REASSEMBLED.to_owned(),
+        // Without the first, which has the headers, or with a gap.
+        Why::Fragment => "IP fragments".to_owned(),
+    };
+    batch(vec![count("frame", left, |one| Some(one.0)), text("why", left, why)])
 }
 
 /// Fragments of packets that are not complete yet.
 #[derive(Default)]
 struct Parts {
-    /// Time, place and row of each, by packet.
+    /// Those of each packet.
     waiting: BTreeMap<(IpAddr, IpAddr, u32, u8), Vec<Waiting>>,
-    /// Those that belong to no complete packet, but first ones.
-    without_first: u64,
+    /// Frames that belong to complete packets.
+    reassembled: BTreeSet<u64>,
 }
 
-type Waiting = (u64, Part, Option<usize>);
+/// Time and number of the frame, place in the packet, and the row of the first.
+type Waiting = ((u64, u64), Part, Option<usize>);
 
 /// RFC 791 §3.2 suggests 15 s; Linux waits 30 s.
 const REASSEMBLY_NS: u64 = 30_000_000_000;
@@ -80,13 +122,12 @@ const REASSEMBLY_NS: u64 = 30_000_000_000;
 impl Parts {
     /// Adds a fragment; the first one will have the given row. With the last that was missing, this row gets
     /// the lengths of the whole packet, and the time at which it was complete.
-    fn add(&mut self, nanos: u64, part: Part, row: Option<usize>, rows: &mut [Row]) {
-        self.without_first += u64::from(row.is_none());
+    fn add(&mut self, of: (u64, u64), part: Part, row: Option<usize>, rows: &mut [Row]) {
         let waiting = self.waiting.entry(part.of).or_default();
-        waiting.retain(|(at, other, _)| {
-            nanos.saturating_sub(*at) <= REASSEMBLY_NS && other.begin != part.begin
+        waiting.retain(|((at, _), other, _)| {
+            of.0.saturating_sub(*at) <= REASSEMBLY_NS && other.begin != part.begin
         });
-        waiting.push((nanos, part, row));
+        waiting.push((of, part, row));
         waiting.sort_by_key(|(_, part, _)| part.begin);
         let mut end = 0;
         for (_, part, _) in &*waiting {
@@ -101,70 +142,113 @@ impl Parts {
             return;
         };
         let of_tunnel = waiting[0].1.of_tunnel;
-        let (_, at, whole) = &mut rows[*row];
-        for (nanos, part, _) in &waiting[1..] {
-            *at = (*at).max(*nanos);
+        let whole = &mut rows[*row];
+        for ((nanos, frame), part, _) in &waiting[1..] {
+            self.reassembled.insert(*frame);
+            whole.nanos = whole.nanos.max(*nanos);
             if of_tunnel {
                 // The lengths are those of the packet in the tunnel, whose header says them.
                 continue;
             }
-            whole.ip_bytes += part.ip_bytes;
-            whole.network_header_bytes += part.header_bytes;
-            whole.payload_bytes += part.bytes;
+            whole.headers.ip_bytes += part.ip_bytes;
+            whole.headers.network_header_bytes += part.header_bytes;
+            whole.headers.payload_bytes += part.bytes;
         }
-        self.without_first -= waiting.len() as u64 - 1;
         self.waiting.remove(&part.of);
     }
 }
 
-type Row = (u64, u64, Headers);
+/// A packet: its frame and time, where in the file it begins, and its headers.
+struct Row {
+    frame: u64,
+    nanos: u64,
+    at: usize,
+    headers: Headers,
+}
+
+impl Row {
+    /// A place in the packet as one in the file.
+    fn place(&self, at: u32) -> u64 {
+        self.at as u64 + u64::from(at)
+    }
+}
+
+/// A field of RTP; `None` of other media.
+macro_rules! rtp {
+    ($media:expr, $field:ident) => {
+        match *$media {
+            Media::Rtp { $field, .. } => Some(u64::from($field)),
+            _ => None,
+        }
+    };
+}
 
 fn packets(rows: &[Row]) -> RecordBatch {
+    let number =
+        |name, get: fn(&Headers) -> Option<u64>| count(name, rows, |row| get(&row.headers));
+    let is =
+        |name, get: fn(&Transport) -> bool| flag(name, rows, |row| get(&row.headers.transport));
+    let of_rtp = |name, get: fn(&Media) -> Option<u64>| {
+        count(name, rows, |row| row.headers.media.as_ref().and_then(get))
+    };
+    // The payload of the transport or, of RTP, the media, as far as it was captured.
+    let payload = |row: &Row| match &row.headers.media {
+        Some(Media::Rtp { payload, .. }) => payload.clone(),
+        _ => row.headers.payload.clone(),
+    };
     batch(vec![
-        count("frame", rows, |row| Some(row.0)),
-        count("time_ns", rows, |row| Some(row.1)),
-        text("src", rows, |row| row.2.src.to_string()),
-        text("dst", rows, |row| row.2.dst.to_string()),
-        count("src_port", rows, |row| Some(row.2.ports.0.into())),
-        count("dst_port", rows, |row| Some(row.2.ports.1.into())),
-        text("protocol", rows, |row| protocol(&row.2).to_owned()),
-        count("ip_id", rows, |row| row.2.ip_id.map(Into::into)),
-        count("hop_limit", rows, |row| Some(row.2.hop_limit.into())),
-        count("ip_bytes", rows, |row| Some(row.2.ip_bytes.into())),
-        count("network_header_bytes", rows, |row| Some(row.2.network_header_bytes.into())),
-        count("transport_header_bytes", rows, |row| Some(row.2.transport_header_bytes.into())),
-        count("payload_bytes", rows, |row| Some(row.2.payload_bytes.into())),
-        count("kind", rows, |row| kind(&row.2)),
-        count("seq", rows, |row| seq(&row.2)),
-        count("ack", rows, |row| match row.2.transport {
-            Transport::Tcp { ack, .. } => ack.map(Into::into),
-            _ => None,
-        }),
-        flag("syn", rows, |row| matches!(row.2.transport, Transport::Tcp { syn: true, .. })),
-        flag("fin", rows, |row| matches!(row.2.transport, Transport::Tcp { fin: true, .. })),
-        flag("rst", rows, |row| matches!(row.2.transport, Transport::Tcp { rst: true, .. })),
-        flag("short_seq", rows, |row| {
-            matches!(row.2.transport, Transport::Dccp { extended: false, .. })
-        }),
-        flag("chunks_cut", rows, |row| {
-            matches!(row.2.transport, Transport::Sctp { cut: true, .. })
-        }),
-        count("digest", rows, |row| row.2.digest),
-        flag("rtcp", rows, |row| row.2.media == Some(Media::Rtcp)),
-        media("rtp_ssrc", rows, |ssrc, _, _, _| ssrc.into()),
-        media("rtp_seq", rows, |_, seq, _, _| seq.into()),
-        media("rtp_timestamp", rows, |_, _, timestamp, _| timestamp.into()),
-        media("rtp_type", rows, |_, _, _, (kind, _, _)| kind.into()),
-        media("rtp_marker", rows, |_, _, _, (_, marker, _)| marker.into()),
-        media("rtp_header_bytes", rows, |_, _, _, (_, _, bytes)| bytes.into()),
+        count("frame", rows, |row| Some(row.frame)),
+        count("time_ns", rows, |row| Some(row.nanos)),
+        text("src", rows, |row| row.headers.src.to_string()),
+        text("dst", rows, |row| row.headers.dst.to_string()),
+        number("src_port", |it| Some(it.ports.0.into())),
+        number("dst_port", |it| Some(it.ports.1.into())),
+        text("protocol", rows, |row| protocol(&row.headers).to_owned()),
+        number("ip_id", |it| it.ip_id.map(Into::into)),
+        number("hop_limit", |it| Some(it.hop_limit.into())),
+        number("ip_bytes", |it| Some(it.ip_bytes.into())),
+        number("network_header_bytes", |it| Some(it.network_header_bytes.into())),
+        number("transport_header_bytes", |it| Some(it.transport_header_bytes.into())),
+        number("payload_bytes", |it| Some(it.payload_bytes.into())),
+        number("kind", kind),
+        number("seq", seq),
+        number("ack", ack),
+        is("syn", |it| matches!(it, Transport::Tcp { syn: true, .. })),
+        is("fin", |it| matches!(it, Transport::Tcp { fin: true, .. })),
+        is("rst", |it| matches!(it, Transport::Tcp { rst: true, .. })),
+        is("short_seq", |it| matches!(it, Transport::Dccp { extended: false, .. })),
+        is("chunks_cut", |it| matches!(it, Transport::Sctp { cut: true, .. })),
+        number("digest", |it| it.digest),
+        maybe_text("content", rows, |row| row.headers.media.as_ref().map(content)),
+        of_rtp("rtp_ssrc", |it| rtp!(it, ssrc)),
+        of_rtp("rtp_seq", |it| rtp!(it, seq)),
+        of_rtp("rtp_timestamp", |it| rtp!(it, timestamp)),
+        of_rtp("rtp_type", |it| rtp!(it, payload_type)),
+        of_rtp("rtp_marker", |it| rtp!(it, marker)),
+        of_rtp("rtp_header_bytes", |it| rtp!(it, header_bytes)),
+        of_rtp("rtp_padding_bytes", |it| rtp!(it, padding_bytes)),
+        count("payload_at", rows, |row| Some(row.place(payload(row)?.start))),
+        count("payload_end", rows, |row| Some(row.place(payload(row)?.end))),
     ])
+}
+
+const fn content(media: &Media) -> &'static str {
+    match media {
+        Media::Rtp { .. } => "rtp",
+        Media::Rtcp => "rtcp",
+        Media::Stun => "stun",
+        Media::Dtls => "dtls",
+        Media::Zrtp => "zrtp",
+        Media::TurnChannel => "turn",
+        Media::Other => "other",
+    }
 }
 
 fn chunks(rows: &[Row]) -> RecordBatch {
     let all: Vec<_> = rows
         .iter()
-        .filter_map(|row| match &row.2.transport {
-            Transport::Sctp { chunks, .. } => Some(chunks.iter().map(|chunk| (row.0, *chunk))),
+        .filter_map(|row| match &row.headers.transport {
+            Transport::Sctp { chunks, .. } => Some(chunks.iter().map(|chunk| (row.frame, *chunk))),
             _ => None,
         })
         .flatten()
@@ -201,6 +285,13 @@ fn seq(headers: &Headers) -> Option<u64> {
     }
 }
 
+fn ack(headers: &Headers) -> Option<u64> {
+    match headers.transport {
+        Transport::Tcp { ack, .. } => ack.map(Into::into),
+        _ => None,
+    }
+}
+
 type Column = (Field, ArrayRef);
 
 fn count<T>(name: &str, rows: &[T], get: impl Fn(&T) -> Option<u64>) -> Column {
@@ -214,19 +305,14 @@ fn text<T>(name: &str, rows: &[T], get: impl Fn(&T) -> String) -> Column {
     (Field::new(name, DataType::Utf8, true), Arc::new(array))
 }
 
+fn maybe_text<T>(name: &str, rows: &[T], get: impl Fn(&T) -> Option<&'static str>) -> Column {
+    let array: StringArray = rows.iter().map(get).collect();
+    (Field::new(name, DataType::Utf8, true), Arc::new(array))
+}
+
 fn flag<T>(name: &str, rows: &[T], get: impl Fn(&T) -> bool) -> Column {
     let array: BooleanArray = rows.iter().map(|row| Some(get(row))).collect();
     (Field::new(name, DataType::Boolean, true), Arc::new(array))
-}
-
-/// A column of RTP: of source, sequence number, timestamp; and payload type, marker, length of the header.
-fn media(name: &str, rows: &[Row], get: fn(u32, u16, u32, (u8, bool, u32)) -> u64) -> Column {
-    count(name, rows, |row| match row.2.media {
-        Some(Media::Rtp { ssrc, seq, timestamp, payload_type, marker, header_bytes, .. }) => {
-            Some(get(ssrc, seq, timestamp, (payload_type, marker, header_bytes)))
-        }
-        _ => None,
-    })
 }
 
 fn batch(columns: Vec<Column>) -> RecordBatch {

@@ -94,23 +94,22 @@ pub fn scores<'a>(
     flows: &'a [FlowSummary],
 ) -> impl Iterator<Item = Quality> + 'a {
     sources(scenario).zip(flows).map(|((flow, source), summary)| {
-        let Some(loss) = summary.concealed_ratio else { return Quality::default() };
-        let mouth_to_ear_s = summary.mouth_to_ear_mean_s;
-        let burst_ratio = summary.burst_ratio;
-        let sent = summary.handed_over_packets.max(1) as f64;
-        let recovered = summary.recovered_packets.unwrap_or(0) as f64 / sent;
-        let payload = summary.payload_bytes as f64 / sent;
-        let heard = Heard {
-            played: &summary.played_by_rung,
-            mouth_to_ear_s,
-            loss,
-            burst_ratio,
-            recovered,
-            payload_bytes: Some(payload),
-            fec_ratio: summary.fec_ratio,
-            dred_ratio: summary.dred_ratio,
-        };
-        opinion(flow, source, &heard)
+        told(summary).map_or_else(Quality::default, |heard| opinion(flow, source, &heard))
+    })
+}
+
+/// The playout statistics of a row of the `flows` table; `None` if nothing was measured.
+pub(crate) fn told(summary: &FlowSummary) -> Option<Heard<'_>> {
+    let sent = summary.handed_over_packets.max(1) as f64;
+    Some(Heard {
+        played: &summary.played_by_rung,
+        mouth_to_ear_s: summary.mouth_to_ear_mean_s,
+        loss: summary.concealed_ratio?,
+        burst_ratio: summary.burst_ratio,
+        recovered: summary.recovered_packets.unwrap_or(0) as f64 / sent,
+        payload_bytes: Some(summary.payload_bytes as f64 / sent),
+        fec_ratio: summary.fec_ratio,
+        dred_ratio: summary.dred_ratio,
     })
 }
 

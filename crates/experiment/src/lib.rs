@@ -2,7 +2,7 @@
 //!
 //! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
-//! `capture` writes per-packet output, `audio` renders speech. `rerun` repeats a point for reports, `export`
+//! `capture` writes per-packet output, `audio` renders speech, `listening` plays speech that was captured elsewhere. `rerun` repeats a point for reports, `export`
 //! for other tools, `count` to estimate their size; `store` writes the folder of a run.
 
 // Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
@@ -17,6 +17,7 @@ mod capture;
 mod count;
 mod export;
 mod layout;
+mod listening;
 mod redundancy;
 mod rerun;
 mod store;
@@ -30,6 +31,7 @@ pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
 pub use export::{Format, export};
 pub use layout::layout;
+pub use listening::{Stream, StreamPacket, listen};
 pub use rerun::{BARRIER, excerpt};
 pub use store::{columns, run_into, type_name};
 pub use talkspurt_app::codec::external;

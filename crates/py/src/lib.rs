@@ -40,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use super::{
         answer::{answer, answer_metrics},
-        capture::{capture, rtcp_reports, sdp_media},
+        capture::{capture, jitter_buffer, listen, rtcp_reports, rtcp_round_trips, sdp_media},
         opinion::{opinion, quality},
         outcome::{Outcome, metrics, types},
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},

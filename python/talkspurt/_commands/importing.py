@@ -9,7 +9,8 @@ from talkspurt._commands.options import Out, Overwrite, Report, Several
 from talkspurt._commands.running import say_where
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing.reading import import_trace, unfit, unknown_encoding
+from talkspurt.importing.reading import import_trace, jitter_buffer, unfit, wrong_payload
+from talkspurt.importing.sessions import Payload
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s
 
@@ -18,7 +19,8 @@ def import_(
     *traces: Path,
     out: Out = None,
     payload: Several = None,
-    playout: str = "60ms",
+    sdp: Path | None = None,
+    playout: str = "adaptive",
     network_delay: str | None = None,
     clock_offset: str | None = None,
     report: Report = True,
@@ -39,10 +41,13 @@ def import_(
     out
         Folder for the tables; default: runs/NAME.
     payload
-        TYPE=ENCODING names a dynamic payload type of RTP, as in --payload 111=opus; may be
-        repeated.
+        TYPE=ENCODING/CLOCK/CHANNELS, as SDP has it, gives the meaning of a payload type of RTP,
+        as in --payload 96=opus/48000/2; may be repeated. Well-known encodings need no clock.
+    sdp
+        File with a session description, besides those in the capture.
     playout
-        Fixed playout buffer of calls, anchored at the first packet that arrives.
+        Jitter buffer of calls: adaptive, talkspurt, libwebrtc, a duration (fixed, from the first
+        packet that arrives), or a table as in a scenario.
     network_delay
         Network delay before a single capture; without it, mouth-to-ear delay is not known, and MOS
         an upper limit.
@@ -54,7 +59,8 @@ def import_(
     if not 1 <= len(traces) <= 2:
         raise BadInputError(f"import: expected one trace, or two captures, found {len(traces)}")
     faults: list[str] = []
-    buffer = _seconds("--playout", playout, faults)
+    fault = jitter_buffer(playout)[1]
+    faults += [fault] if fault else []
     delay = None if network_delay is None else _seconds("--network-delay", network_delay, faults)
     sign = -1 if clock_offset is not None and clock_offset.startswith("-") else 1
     offset = 0.0
@@ -65,7 +71,7 @@ def import_(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     result = import_trace(
-        traces, payloads=payloads, playout_s=buffer, delay_s=delay, clock_offset_s=offset
+        traces, payloads=payloads, playout=playout, sdp=sdp, delay_s=delay, clock_offset_s=offset
     )
     folder = out or Path("runs") / result.name
     result.save(folder, report=report, overwrite=overwrite)
@@ -84,10 +90,8 @@ def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
     found = {}
     for text in texts:
         kind, _, name = text.partition("=")
-        if not kind.isdigit() or int(kind) > 127 or not name:
-            faults.append(f"--payload {text}: expected TYPE=ENCODING, as in 111=opus")
-        elif fault := unknown_encoding(text, name):
-            faults.append(fault)
+        if not kind.isdigit() or int(kind) > 127 or Payload.parse(name) is None:
+            faults.append(wrong_payload(text))
         else:
             found[int(kind)] = name
     return found

@@ -1,15 +1,14 @@
 """Reads captures (pcap, pcapng) of RTP, UDP, TCP, SCTP and DCCP, from one point or from two.
 
-The compiled part reads the headers. From one point, the trace tells when packets passed; numbers
-of RTP (RFC 3550 A.3) and DCCP (RFC 4340 §7) also tell how many did not. From two points, packets
-are matched by their addresses and numbers, and give loss and delay.
+The compiled part reads the headers, and :mod:`.conversations` finds the flows. From one point, the
+trace tells when packets passed; numbers of RTP (RFC 3550 A.3) and DCCP (RFC 4340 §7) also tell how
+many did not. From two points, packets are matched by their addresses and numbers, and give loss and
+delay. Each frame has one outcome: see :class:`Outcomes`.
 """
 
 from __future__ import annotations
 
-import itertools
-import statistics
-from bisect import bisect_right
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +19,57 @@ import polars as pl
 from talkspurt import _core
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing import rtp
+from talkspurt.importing import drift, reports, rtp
+from talkspurt.importing.conversations import (
+    APPLICATION_DATA,
+    CONTROL,
+    DATA,
+    DUPLICATE,
+    REPAIR,
+    SHORT,
+    Demultiplexer,
+    End,
+    Found,
+    Part,
+    Row,
+)
 from talkspurt.importing.model import Hop, Packet, Speech, Trace, Way
+from talkspurt.importing.sessions import Sessions
+from talkspurt.importing.spans import fresh_bytes
 
-Row = dict[str, Any]
-End = tuple[str, int]
+REASSEMBLED = "reassembled"
+OUTCOMES = (DATA, REPAIR, CONTROL, DUPLICATE, REASSEMBLED)
+"""What a frame can be, the first that holds of its packets; others are not imported."""
+UNTIMED = "frames have no time of their own: they have that of the frame before"
+
+
+class Outcomes:
+    """What became of each frame of a capture: the sums are the frames of the file.
+
+    A frame has data, else repair or control packets of a flow; else all its packets are duplicates;
+    else it is a fragment of a packet that another frame begins; else it is not imported, with its
+    reason.
+    """
+
+    def __init__(self, rows: list[Row], left_out: list[tuple[int, str]], frames: int) -> None:
+        of: dict[int, str] = dict(left_out)
+        ranks = {name: rank for rank, name in enumerate(OUTCOMES)}
+        for row in rows:
+            before = of.get(row["frame"])
+            if before is None or ranks.get(row["role"], 9) < ranks.get(before, 9):
+                of[row["frame"]] = row["role"]
+        counts = Counter(of.values())
+        self.of_kind = {name: counts.pop(name, 0) for name in OUTCOMES}
+        self.not_imported = dict(counts)
+        found = sum(self.of_kind.values()) + sum(self.not_imported.values())
+        assert found == frames, f"{found} of {frames} frames have an outcome"
+
+    def facts(self) -> dict[str, int]:
+        """For the manifest."""
+        total = sum(self.of_kind.values()) + sum(self.not_imported.values())
+        return {
+            "captured": total, **self.of_kind, "not_imported": sum(self.not_imported.values())
+        }  # fmt: skip
 
 
 @dataclass
@@ -33,23 +78,31 @@ class Point:
 
     Attributes:
         file: the capture.
-        rows: packets of known protocols, in order of time, with their chunks.
-        left_out: how many frames and packets were not read, by kind.
+        data: its bytes.
+        rows: packets of known protocols, in order of time, with their chunks and reports.
+        left_out: the frames without a packet, and why.
+        frames: their number.
+        untimed: how many of them have no time.
+        sessions: what is known of payload types and ports.
     """
 
     file: Path
+    data: bytes
     rows: list[Row]
-    left_out: dict[str, int]
+    left_out: list[tuple[int, str]]
+    frames: int
+    untimed: int = 0
+    sessions: Sessions = field(default_factory=Sessions)
 
     @classmethod
-    def read(cls, file: Path, data: bytes) -> Point:
+    def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
         """A capture file.
 
         Raises:
             BadInputError: if it cannot be read or has no packets of a known protocol.
         """
         try:
-            packets, chunks, frames, left_out = _core.capture(data)
+            packets, chunks, left_out, frames, untimed = _core.capture(data)
         except ValueError as error:
             raise BadInputError(visible(f"{file}: {error}")) from None
         rows = pl.DataFrame(packets).sort("time_ns", maintain_order=True).to_dicts()
@@ -58,96 +111,77 @@ class Point:
             by_frame.setdefault(chunk["frame"], []).append(chunk)
         for row in rows:
             row["chunks"] = by_frame.get(row["frame"], [])
+        left = list(pl.DataFrame(left_out).iter_rows())
         if not frames:
             raise BadInputError(visible(f"{file}: holds no packets"))
         if not rows:
-            found = ", ".join(f"{count} {kind}" for kind, count in left_out)
+            found = ", ".join(f"{n} {kind}" for kind, n in Counter(why for _, why in left).items())
             none = "holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP"
             raise BadInputError(visible(f"{file}: {none}: {found}"))
-        return cls(file, rows, dict(left_out))
+        point = cls(file, data, rows, left, frames, untimed, sessions)
+        point.look()
+        return point
 
-
-@dataclass
-class Conversation:
-    """The packets between two ends, by direction: the first is that of the opening end."""
-
-    protocol: str
-    ends: tuple[End, End]
-    rows: dict[End, list[Row]] = field(default_factory=dict)
-
-
-def conversations(point: Point) -> dict[tuple[str, frozenset[End]], Conversation]:
-    """All conversations of a capture, in order of their first packets."""
-    found: dict[tuple[str, frozenset[End]], Conversation] = {}
-    for row in point.rows:
-        here, there = (row["src"], row["src_port"]), (row["dst"], row["dst_port"])
-        key = (row["protocol"], frozenset((here, there)))
-        if key not in found:
-            found[key] = Conversation(row["protocol"], (here, there), {here: [], there: []})
-        found[key].rows.setdefault(here, []).append(row)
-    return found
-
-
-def streams(talk: Conversation) -> dict[tuple[End, int], list[Row]]:
-    """The RTP streams of a conversation by sender and source; empty if it carries none.
-
-    A source is one of RTP if two packets have successive numbers (RFC 3550 A.1), and RTP and RTCP
-    are most of the conversation: other protocols may begin with the same two bits.
-    """
-    found: dict[tuple[End, int], list[Row]] = {}
-    for end, rows in talk.rows.items():
-        for row in rows:
-            if row["rtp_seq"] is not None:
-                found.setdefault((end, row["rtp_ssrc"]), []).append(row)
-    valid = {key: rows for key, rows in found.items() if _successive(rows)}
-    media = sum(map(len, valid.values())) + sum(
-        r["rtcp"] for rows in talk.rows.values() for r in rows
-    )
-    return valid if 2 * media > sum(map(len, talk.rows.values())) else {}
-
-
-def _successive(rows: list[Row]) -> bool:
-    pairs = itertools.pairwise(rows)
-    return any((b["rtp_seq"] - a["rtp_seq"]) % 65536 == 1 for a, b in pairs)
+    def look(self) -> None:
+        """What the payloads of control packets say."""
+        for row in self.rows:
+            row["reports"], row["rtcp"], row["application_data"] = [], b"", False
+            row["role"] = CONTROL
+            at, end = row["payload_at"], row["payload_end"]
+            if at is None or row["rtp_seq"] is not None:
+                continue
+            if row["content"] == "rtcp":
+                row["rtcp"] = self.data[at:end]
+                row["reports"] = reports.read(row["rtcp"])
+            elif row["content"] == "dtls":
+                row["application_data"] = self.data[at] == APPLICATION_DATA
+            elif row["content"] in (None, "other") and b"v=0" in (text := self.data[at:end]):
+                self.sessions.add(json.loads(_core.sdp(text) or "[]"))
 
 
 def read(
-    points: list[Point], *, payloads: dict[int, str], delay_s: float | None, offset_s: float
+    points: list[Point], *, sessions: Sessions, delay_s: float | None, offset_s: float
 ) -> Trace:
     """The flows of one capture, or of the captures at both ends of a path.
 
     Args:
         points: one capture, or two.
-        payloads: encoding names of dynamic payload types.
+        sessions: what is known of payload types and ports.
         delay_s: the network delay before a single capture, if known.
         offset_s: the clock of the second capture minus that of the first.
     """
+    from talkspurt.importing import matching
+
     shift = [0, round(offset_s * 1e9)]
     start = min(point.rows[0]["time_ns"] - shift[i] for i, point in enumerate(points))
     end = max(point.rows[-1]["time_ns"] - shift[i] for i, point in enumerate(points))
     for i, point in enumerate(points):
         for row in point.rows:
             row["t"] = (row["time_ns"] - shift[i] - start) / 1e9
-    made = _Flows(payloads, delay_s)
+    made = Flows(sessions, delay_s)
     if len(points) == 1:
         _single(points[0], made)
     else:
-        _both(points, made)
+        matching.both(points, made)
     skipped = made.skipped
-    for point in points:
-        for name, count in point.left_out.items():
+    outcomes = [Outcomes(point.rows, point.left_out, point.frames) for point in points]
+    for one in outcomes:
+        for name, count in one.not_imported.items():
             skipped[name] = skipped.get(name, 0) + count
-    facts = {"began_ns": start, **made.facts}
+    if untimed := sum(point.untimed for point in points):
+        made.note(f"{untimed} {UNTIMED}")
+    facts = {"began_ns": start, "frames": [one.facts() for one in outcomes], **made.facts}
     if len(points) == 2:
         facts["clock_offset_s"] = offset_s
     return Trace("capture", made.ways, made.links, (end - start) / 1e9, made.notes, skipped, facts)
 
 
-class _Flows:
+class Flows:
     """Directions as they are found, and the names of flows."""
 
-    def __init__(self, payloads: dict[int, str], delay_s: float | None) -> None:
-        self.payloads, self.delay_s = payloads, delay_s
+    def __init__(self, sessions: Sessions, delay_s: float | None) -> None:
+        self.sessions, self.delay_s = sessions, delay_s
+        self.data = b""
         self.ways: list[Way] = []
         self.links: dict[str, tuple[str, str]] = {}
         self.notes: list[str] = []
@@ -156,101 +190,117 @@ class _Flows:
         self.count: Counter[str] = Counter()
 
     def name(self, protocol: str) -> str:
+        """The name of the next flow of a kind."""
         self.count[protocol] += 1
         return f"{protocol}-{self.count[protocol]}"
 
     def link(self, sender: str, receiver: str) -> str:
+        """The name of the link between two hosts."""
         name = f"{sender}-{receiver}"
         self.links.setdefault(name, (sender, receiver))
         return name
 
     def note(self, text: str) -> None:
+        """Say something once."""
         if text not in self.notes:
             self.notes.append(text)
 
-    def add(self, talk: Conversation, parts: list[tuple[End, list[Row]]], kind: str) -> list[Way]:
+    def add(self, found: Found, parts: list[Part]) -> list[Way]:
         """A flow of one or two directions; the first sends data, and opened if both do."""
+        talk, kind = found.talk, found.kind
         flow = self.name(kind)
         added = []
-        for side, (end, rows) in zip(("from", "to"), parts, strict=False):
-            other = talk.ends[1] if end == talk.ends[0] else talk.ends[0]
+        for number, (side, (end, rows)) in enumerate(zip(("from", "to"), parts, strict=False)):
+            other = talk.other(end)
             way = Way(flow, side, talk.protocol, "unknown", end[0], other[0])
             way.facts = {"source": _end(end), "destination": _end(other)}
             way.routes = [[self.link(end[0], other[0])]]
+            media = kind == "rtp" and number < len(found.ssrcs)
             _fill(way, rows, kind)
             if "restarts" in way.facts:
                 self.note(
                     f"the source of {way.name} restarts with new numbers: what was lost in between "
                     "is not known"
                 )
-            if kind == "rtp":
-                self._media(way, rows)
+            if media:
+                self._media(way, rows, (end, other, found.ssrcs[number]))
             added.append(way)
+        if kind == "rtp":
+            reports.add(added, found, parts)
         self.ways += added
         return added
 
-    def _media(self, way: Way, rows: list[Row]) -> None:
-        kinds = Counter(row["rtp_type"] for row in rows if row["rtp_seq"] is not None)
-        kind = kinds.most_common(1)[0][0]
-        name, clock = rtp.STATIC.get(kind, (None, None))
-        if kind in self.payloads:
-            name = self.payloads[kind]
-            clock = rtp.CLOCKS.get(name.upper(), clock)
+    def _media(self, way: Way, rows: list[Row], stream: tuple[End, End, int]) -> None:
+        here, there, ssrc = stream
+        data = [row for row in rows if row["role"] == DATA and row["packet"] is not None]
+        names = {
+            kind: payload.name
+            for kind in {row["rtp_type"] for row in data}
+            if (payload := self.sessions.payload(here, there, ssrc, kind)) is not None
+        }
+        # Of redundant data, the primary encoding (RFC 2198).
+        kind = Counter(row["rtp_type"] for row in data).most_common(1)[0][0]
+        known = self.sessions.payload(here, there, ssrc, kind)
+        red = None
+        if names.get(kind) == "RED" and (red := rtp.redundancy(data, kind, self.data)):
+            known = self.sessions.payload(here, there, ssrc, red.primary) or known
+            way.facts["redundant_blocks"] = red.blocks
+        name, clock = (known.encoding, known.clock_hz) if known else (None, None)
         way.facts |= {
-            "ssrc": next(row["rtp_ssrc"] for row in rows if row["rtp_seq"] is not None),
-            "payload_type": kind, "encoding": name, "clock_hz": clock
+            "ssrc": ssrc, "payload_type": kind, "encoding": name, "clock_hz": clock
         }  # fmt: skip
+        if len(data) <= SHORT:
+            return
         if clock is None:
             self.note(
                 f"payload type {kind} is dynamic, and its clock not known: no jitter by RFC 3550 "
-                "and no MOS; --payload names its encoding"
+                f"and no MOS; --payload {kind}=ENCODING/CLOCK or --sdp FILE names it"
             )
             return
         # Copies of packets, and events (RFC 4733), are not part of the sound.
-        events = rtp.event_types(rows, kind, self.payloads)
-        media = [
-            row
-            for row in rows
-            if row["rtp_seq"] is not None
-            and row["packet"] is not None
-            and row["rtp_type"] not in events
-        ]
+        events = rtp.event_types(data, kind, names)
+        media = [row for row in data if row["rtp_type"] not in events]
         stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
         for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
-            row["media_s"] = row["packet"].media_s = time
-        codec = rtp.CODECS.get((name or "").upper())
-        if codec == "g723.1-6.3" and all(
-            rtp.media_bytes(row) < 24 for row in rows if _data(row, "rtp")
-        ):
-            codec = "g723.1-5.3"  # RFC 3551 §4.5.3: 24 bytes at the higher rate, 20 at the lower
+            packet = row["packet"]
+            row["media_s"] = packet.media_s = time
+            packet.noise = row["rtp_type"] == COMFORT_NOISE or names.get(row["rtp_type"]) == "CN"
+            packet.marker = bool(row["rtp_marker"])
+            # Another encoding is played, but nothing decodes it, nor what was cut off.
+            there = row["payload_at"] is not None and (
+                row["payload_end"] - row["payload_at"] == rtp.media_bytes(row)
+            )
+            if row["rtp_type"] == kind and there:
+                packet.payload = row["payload_at"], row["payload_end"]
+        speed = drift.found([(row["media_s"], row["t"]) for row in media])
+        if speed is not None:
+            way.facts |= speed.facts()
+            if note := speed.note(way.name, clock):
+                self.note(note)
         frame = rtp.frame_s(media, stamps, clock)
+        codec = rtp.codec(known, media, frame) if known and frame else None
         if codec is None or frame is None:
             return
-        transit = min(row["t"] - row["media_s"] for row in media)
+        ppm = speed.ppm if speed is not None and speed.is_clock else 0.0
+        transit = min(row["t"] - row["media_s"] * (1 + ppm * 1e-6) for row in media)
         way.source = "speech"
-        way.speech = Speech(codec, frame, transit, self.delay_s)
+        settings = rtp.settings(codec, media, frame, red)
+        notes = [speed.assumed()] if ppm and speed is not None else []
+        way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
+
+
+COMFORT_NOISE = 13
+"""RFC 3551 §6."""
 
 
 def _end(end: End) -> str:
     return f"[{end[0]}]:{end[1]}" if ":" in end[0] else f"{end[0]}:{end[1]}"
 
 
-DCCP_DATA = (2, 4)
-"""DCCP-Data and DCCP-DataAck."""
 DCCP_OPENS = (0, 1)
 """DCCP-Request and DCCP-Response."""
 DCCP_WINDOW = 100
 """The initial sequence window (RFC 4340 §7.5.2)."""
-
-
-def _data(row: Row, kind: str) -> bool:
-    if kind == "rtp":
-        return row["rtp_seq"] is not None
-    if row["protocol"] == "sctp":
-        return bool(row["chunks"])
-    if row["protocol"] == "dccp":
-        return row["kind"] in DCCP_DATA
-    return bool(row["payload_bytes"])
 
 
 def _fill(way: Way, rows: list[Row], kind: str) -> None:
@@ -260,7 +310,7 @@ def _fill(way: Way, rows: list[Row], kind: str) -> None:
     numbers, restarts = _numbers(rows, kind)
     if restarts:
         way.facts["restarts"] = len(restarts)
-    fresh, again = _fresh(rows, kind)
+    fresh, again = fresh_bytes(rows, kind)
     seen: set[int] = set()
     copies = 0
     for place, row in enumerate(rows):
@@ -270,21 +320,26 @@ def _fill(way: Way, rows: list[Row], kind: str) -> None:
             if numbers[place] in seen:
                 copies += 1
                 row["packet"] = None
+                row["role"] = DUPLICATE
                 continue
             seen.add(row["order"])
         media = 0
         payload = row["payload_bytes"]
         if kind == "rtp" and row["rtp_header_bytes"]:
-            media = min(row["rtp_header_bytes"], payload)
+            media = min(row["rtp_header_bytes"] + row["rtp_padding_bytes"], payload)
         heads = (row["network_header_bytes"], row["transport_header_bytes"], media)
         whole = not row["chunks_cut"]
         row["packet"] = Packet(
-            place, _data(row, kind), row["ip_bytes"], None, row["t"], "received",
+            place, row["role"] == DATA, row["ip_bytes"], None, row["t"], "received",
             heads if whole else None, payload - media if whole else None, fresh[place], None,
         )  # fmt: skip
         way.packets.append(row["packet"])
     if copies:
         way.facts["duplicate_packets"] = copies
+    repairs = [row for row in rows if row["role"] == REPAIR]
+    if repairs:
+        way.facts["repair_packets"] = len(repairs)
+        way.facts["repair_bytes"] = sum(row["ip_bytes"] for row in repairs)
     if kind in ("tcp", "sctp"):
         if any(row["chunks_cut"] for row in rows):
             way.facts["chunks_cut_off"] = True
@@ -313,7 +368,7 @@ def _openings(way: Way, rows: list[Row]) -> None:
 def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:
     """The number of each packet, if its protocol counts them, and the places of restarts."""
     if kind == "rtp":
-        places = [place for place, row in enumerate(rows) if row["rtp_seq"] is not None]
+        places = [place for place, row in enumerate(rows) if row["role"] == DATA]
         found, restarts = rtp.numbers([rows[place] for place in places])
         numbers: list[int | None] = [None] * len(rows)
         for place, number in zip(places, found, strict=True):
@@ -335,72 +390,12 @@ def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:
     return [None] * len(rows), set()
 
 
-def _fresh(rows: list[Row], kind: str) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Bytes of each packet that none before it had, and packets without such, with their bytes.
-
-    The bytes are not known if the capture does not have all of SCTP's chunks.
-    """
-    fresh: list[int | None] = []
-    again: list[tuple[int, int]] = []
-    if kind == "tcp":
-        seqs = rtp.unwrapped([row["seq"] + row["syn"] for row in rows], 32)
-        known = Spans()
-        for place, (row, seq) in enumerate(zip(rows, seqs, strict=True)):
-            size = row["payload_bytes"]
-            # RFC 1122 §4.2.3.6: a keep-alive may have one garbage byte, before the next one.
-            alive = size == 1 and seq + 1 == known.end and not (row["syn"] or row["fin"])
-            new = known.add(seq, seq + size) if size and not alive else 0
-            fresh.append(new)
-            if size and not new and not alive:
-                again.append((place, size))
-    elif kind == "sctp":
-        tsns: set[int] = set()
-        for place, row in enumerate(rows):
-            new = sum(c["bytes"] for c in row["chunks"] if c["tsn"] not in tsns)
-            old = sum(c["bytes"] for c in row["chunks"] if c["tsn"] in tsns)
-            tsns.update(c["tsn"] for c in row["chunks"])
-            fresh.append(new)
-            if old:
-                again.append((place, old))
-        if any(row["chunks_cut"] for row in rows):
-            fresh = [None] * len(rows)
-    else:
-        heads = [row["rtp_header_bytes"] or 0 if kind == "rtp" else 0 for row in rows]
-        fresh = [max(0, row["payload_bytes"] - h) for row, h in zip(rows, heads, strict=True)]
-    return fresh, again
-
-
-class Spans:
-    """Ranges of bytes that were seen."""
-
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-
-    @property
-    def end(self) -> int | None:
-        """The end of the last range."""
-        return self.ends[-1] if self.ends else None
-
-    def add(self, low: int, high: int) -> int:
-        """Add a range; returns how many of its bytes are new."""
-        at = bisect_right(self.starts, low)
-        if at and self.ends[at - 1] >= low:
-            at -= 1
-        until, old, first, last = at, 0, low, high
-        while until < len(self.starts) and self.starts[until] <= high:
-            old += max(0, min(high, self.ends[until]) - max(low, self.starts[until]))
-            first, last = min(first, self.starts[until]), max(last, self.ends[until])
-            until += 1
-        self.starts[at:until], self.ends[at:until] = [first], [last]
-        return high - low - old
-
-
-def _single(point: Point, made: _Flows) -> None:
-    for talk, kind, parts in flows(point):
-        for (_, rows), way in zip(parts, made.add(talk, parts, kind), strict=True):
+def _single(point: Point, made: Flows) -> None:
+    for found in Demultiplexer(point.rows, point.sessions).found:
+        made.data = point.data
+        for (_, rows), way in zip(found.parts, made.add(found, found.parts), strict=True):
             kept = [row for row in rows if row["packet"] is not None]
-            _number(way, kept, kind)
+            _number(way, kept, found.kind)
             for packet in way.packets:
                 way.hops.append(
                     Hop(packet.number, way.routes[0][0], packet.ip_bytes, None, None,
@@ -423,7 +418,7 @@ def _number(way: Way, rows: list[Row], kind: str) -> None:
     keys: list[tuple[int, int, Packet]] = []
     last = None
     for place, row in enumerate(rows):
-        if kind == "rtp" and row["rtp_seq"] is None:
+        if kind == "rtp" and row["role"] != DATA:
             # Behind the RTP packet that it followed.
             keys.append((rows[0]["order"] if last is None else last, place + 1, row["packet"]))
         else:
@@ -445,198 +440,3 @@ def _number(way: Way, rows: list[Row], kind: str) -> None:
     for number, (_, _, packet) in enumerate(keys):
         packet.number = number
     way.packets = [packet for _, _, packet in keys]
-
-
-def flows(point: Point) -> list[tuple[Conversation, str, list[tuple[End, list[Row]]]]]:
-    """The flows of a capture: conversation, kind, and rows by direction.
-
-    The first direction sends data; if both do, it is that of the opening end.
-    """
-    found: list[tuple[Conversation, str, list[tuple[End, list[Row]]]]] = []
-    talks = conversations(point)
-    media = {key for key, talk in talks.items() if streams(talk)}
-    for key, talk in talks.items():
-        kind = talk.protocol
-        if key in media:
-            sources = streams(talk)
-            rest = {
-                end: [row for row in rows if (end, row["rtp_ssrc"]) not in sources]
-                for end, rows in talk.rows.items()
-            }
-            # Their numbers are not those of any other source.
-            strays = sum(row["rtp_seq"] is not None for rows in rest.values() for row in rows)
-            if strays:
-                point.left_out[STRAYS] = point.left_out.get(STRAYS, 0) + strays
-            found += _of_media(talk, sources, rest)
-            continue
-        if kind == "udp" and _is_rtcp_of(talk, media):
-            continue
-        # A socket that sends to itself is both ends.
-        parts = [(end, talk.rows[end]) for end in dict.fromkeys(talk.ends) if talk.rows[end]]
-        sends = [any(_data(row, kind) for row in rows) for _, rows in parts]
-        if len(parts) == 2 and sends[1] and not sends[0]:
-            parts.reverse()
-        found.append((talk, kind, parts))
-    return found
-
-
-STRAYS = "RTP packets of sources without two successive numbers"
-
-
-def _is_rtcp_of(talk: Conversation, media: set[tuple[str, frozenset[End]]]) -> bool:
-    """Whether this is RTCP on the ports behind those of RTP (RFC 3550 §11)."""
-    if not all(row["rtcp"] for rows in talk.rows.values() for row in rows):
-        return False
-    below = frozenset((host, port - 1) for host, port in talk.ends)
-    return ("udp", below) in media
-
-
-def _of_media(
-    talk: Conversation,
-    found: dict[tuple[End, int], list[Row]],
-    rest: dict[End, list[Row]],
-) -> list[tuple[Conversation, str, list[tuple[End, list[Row]]]]]:
-    """RTP streams as flows, with the rest of the packets on their ports.
-
-    Two streams of one source each in both directions are one flow.
-    """
-    senders = Counter(end for end, _ in found)
-    both = len(found) == 2 and all(count == 1 for count in senders.values())
-    rest = {end: [r for r in rows if r["rtp_seq"] is None] for end, rows in rest.items()}
-    parts = []
-    for (end, _), rows in sorted(found.items(), key=lambda item: item[1][0]["frame"]):
-        # RTCP and other packets on the same ports belong to the sender's first stream.
-        more, rest[end] = rest[end], []
-        parts.append((end, sorted([*rows, *more], key=lambda row: row["time_ns"])))
-    if both:
-        return [(talk, "rtp", parts)]
-    return [(talk, "rtp", [part]) for part in parts]
-
-
-def _both(points: list[Point], made: _Flows) -> None:
-    """The flows that both captures have, with loss and delay between them."""
-    ends = [point.rows[0]["t"] for point in points], [point.rows[-1]["t"] for point in points]
-    there = {_key(talk, kind, end, rows): rows for talk, kind, parts in flows(points[1])
-             for end, rows in parts}  # fmt: skip
-    least: dict[int, list[float]] = {0: [], 1: []}
-    one_sided = 0
-    for talk, kind, parts in flows(points[0]):
-        pairs = [(end, rows, there.pop(_key(talk, kind, end, rows), None)) for end, rows in parts]
-        one_sided += sum(other is None for _, _, other in pairs)
-        ordered = [
-            (end, *_upstream(rows, other, kind)) for end, rows, other in pairs if other is not None
-        ]
-        if not ordered:
-            continue
-        ways = made.add(talk, [(end, early) for end, early, _, _ in ordered], kind)
-        for way, (_, early, late, first) in zip(ways, ordered, strict=True):
-            begin, finish = ends[0][1 - first], ends[1][1 - first]
-            delays = _matched(way, early, late, kind, begin, finish)
-            least[first] += [min(delays)] if delays else []
-    if not made.ways:
-        one, other = (point.file for point in points)
-        none = "has no flow in common with the other capture"
-        raise BadInputError(visible(f"{one}: {none}, {other}"))
-    one_sided += len(there)
-    if one_sided:
-        made.skipped["directions of flows that only one capture has"] = one_sided
-    if least[0] and least[1]:
-        ahead, back = min(least[0]), min(least[1])
-        made.facts["clock_offset_estimate_s"] = (ahead - back) / 2
-        made.facts["clock_offset_bound_s"] = abs(ahead + back) / 2
-    if any(delay < 0 for found in least.values() for delay in found):
-        made.note(
-            "some delays are negative: the clocks of the captures differ; --clock-offset corrects "
-            "it"
-        )
-    made.note("sent at the first capture on the way, received at the second")
-
-
-def _key(talk: Conversation, kind: str, end: End, rows: list[Row]) -> tuple[Any, ...]:
-    """The same direction of the same flow in either capture."""
-    ssrc = next((row["rtp_ssrc"] for row in rows if row["rtp_seq"] is not None), None)
-    return kind, frozenset(talk.ends), end, ssrc if kind == "rtp" else None
-
-
-def _identity(row: Row) -> tuple[Any, ...]:
-    """What a packet keeps on its way."""
-    kind = row["protocol"]
-    if row["rtp_seq"] is not None:
-        return "rtp", row["rtp_ssrc"], row["rtp_seq"], row["rtp_timestamp"], row["ip_id"]
-    if kind == "dccp":
-        return kind, row["seq"], row["kind"], row["ip_id"]
-    if kind == "tcp":
-        flags = (row["syn"], row["fin"], row["rst"])
-        return kind, row["seq"], row["ack"], row["payload_bytes"], flags, row["ip_id"]
-    if kind == "udp":
-        # Not every system numbers its packets, and IPv6 none. A router may have cut the packet.
-        return kind, row["payload_bytes"], row["digest"], row["ip_id"]
-    tsns = tuple(chunk["tsn"] for chunk in row["chunks"])
-    return kind, row["kind"], tsns, row["ip_bytes"], row["ip_id"]
-
-
-def _upstream(one: list[Row], two: list[Row], kind: str) -> tuple[list[Row], list[Row], int]:
-    """The rows of the earlier capture on the way, of the later, and the number of the earlier.
-
-    Routers count the hop limit down; where both captures see the same, the time decides.
-    """
-    first = {_identity(row): row for row in reversed(one)}
-    both = [(first[_identity(row)], row) for row in two if _identity(row) in first]
-    hops = sum(early["hop_limit"] - late["hop_limit"] for early, late in both)
-    if not hops and both:
-        hops = 1 if statistics.median(late["t"] - early["t"] for early, late in both) >= 0 else -1
-    return (one, two, 0) if hops >= 0 else (two, one, 1)
-
-
-def _matched(
-    way: Way, early: list[Row], late: list[Row], kind: str, begin: float, finish: float
-) -> list[float]:
-    """Completes a direction that was filled from the earlier capture; returns its delays.
-
-    Of several equal packets, one that arrives is the latest that was sent before.
-    """
-    waiting: dict[tuple[Any, ...], list[Row]] = {}
-    for row in early:
-        if row["packet"] is not None:
-            waiting.setdefault(_identity(row), []).append(row)
-    fresh, _ = _fresh(late, kind)
-    delays, strays = [], 0
-    found: dict[int, float] = {}
-    bytes_: dict[int, int | None] = {}
-    for row, new in zip(late, fresh, strict=True):
-        same = waiting.get(_identity(row))
-        if not same:
-            strays += 1
-            continue
-        place = max((i for i, sent in enumerate(same) if sent["t"] <= row["t"]), default=0)
-        sent = same.pop(place)
-        found[id(sent)], bytes_[id(sent)] = row["t"], new
-        delays.append(row["t"] - sent["t"])
-    usual = statistics.median(delays) if delays else 0.0
-    packets = []
-    for row in early:
-        packet = row["packet"]
-        if packet is None:
-            continue
-        packet.sent_s, packet.received_s = row["t"], found.get(id(row))
-        if packet.received_s is not None:
-            packet.fresh_bytes = bytes_[id(row)]
-        elif row["t"] + usual < begin:
-            continue  # before the other capture began
-        else:
-            packet.fate = "in_flight" if row["t"] + usual > finish else "lost"
-        packets.append(packet)
-    way.sees_sent, way.counts = True, False
-    way.packets = packets
-    for number, packet in enumerate(packets):
-        packet.number = number
-        way.hops.append(
-            Hop(number, way.routes[0][0], packet.ip_bytes, None, packet.sent_s, packet.received_s,
-                packet.fate)
-        )  # fmt: skip
-    if way.speech is not None:
-        # The sender's capture shows when packets left.
-        way.speech.delay_s = 0.0
-    if strays:
-        way.facts["received_but_not_sent_packets"] = strays
-    return delays

@@ -21,6 +21,9 @@ class Packet:
         payload_bytes: bytes behind them.
         fresh_bytes: of these, those that no earlier packet had delivered.
         media_s: its RTP timestamp in seconds since the first packet's.
+        noise: whether it is comfort noise (RFC 3389).
+        marker: RTP's marker.
+        payload: where in the file the media that was captured begins and ends.
     """
 
     number: int
@@ -33,6 +36,9 @@ class Packet:
     payload_bytes: int | None = None
     fresh_bytes: int | None = None
     media_s: float | None = None
+    noise: bool = False
+    marker: bool = False
+    payload: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -58,12 +64,18 @@ class Speech:
         first_s: where the media clock's zero lies, in seconds of the trace: the packet with the
             least transit time was captured then plus its ``media_s``.
         delay_s: what is known of the network delay before the capture, in seconds.
+        drift_ppm: by how much the capture's clock is faster than that of the sender's timestamps.
+        settings: more of the source's settings in a scenario.
+        notes: what the score assumes.
     """
 
     codec: str
     packet_s: float
     first_s: float
     delay_s: float | None
+    drift_ppm: float = 0.0
+    settings: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -85,6 +97,7 @@ class Way:
         speech: what is known about its speech.
         facts: what no column tells, for the manifest.
         events: times and texts of events.
+        gauges: times, names and values of what its ends reported.
     """
 
     flow: str
@@ -101,6 +114,7 @@ class Way:
     speech: Speech | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     events: list[tuple[float, str]] = field(default_factory=list)
+    gauges: list[tuple[float, str, float]] = field(default_factory=list)
 
     @property
     def name(self) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,21 @@ from typing import Any
 import polars as pl
 import tomli_w
 
+from talkspurt import _core
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, ns2
 from talkspurt.importing.model import Trace
 from talkspurt.importing.rtp import CLOCKS
+from talkspurt.importing.sessions import Payload, Sessions
 from talkspurt.importing.tables import Tables
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
+from talkspurt.scenarios.resolved import duration_s
 
 MAX_BYTES = 4 << 30
+MAX_SDP = 1 << 20
 CAPTURES = (
     b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
     b"\xa1\xb2\x3c\x4d",
@@ -40,7 +46,8 @@ def import_trace(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     payloads: Mapping[int, str] | None = None,
-    playout_s: float = 0.06,
+    playout: str | Mapping[str, Any] = "adaptive",
+    sdp: str | os.PathLike[str] | None = None,
     delay_s: float | None = None,
     clock_offset_s: float = 0.0,
 ) -> Result:
@@ -48,8 +55,11 @@ def import_trace(
 
     Args:
         files: one file, or two captures.
-        payloads: encoding names of dynamic payload types of RTP, such as ``{111: "opus"}``.
-        playout_s: the fixed playout buffer of calls, anchored at the first packet that arrives.
+        payloads: dynamic payload types of RTP as SDP has them, as in ``{96: "opus/48000/2"}``;
+            the clock of well-known encodings may be left out.
+        playout: the jitter buffer of calls as in a scenario, such as ``{"kind": "fixed",
+            "buffer": "60ms"}``, or in short its kind, its profile, or the length of a fixed one.
+        sdp: a file with a session description, besides those in the capture.
         delay_s: the network delay before a single capture, for mouth-to-ear delay and MOS.
         clock_offset_s: the clock of the second capture minus that of the first.
 
@@ -67,15 +77,17 @@ def import_trace(
     if not 1 <= len(paths) <= 2:
         raise BadInputError(f"import: expected one trace, or two captures, found {len(paths)}")
     faults = unfit(len(paths), delay_s is not None, clock_offset_s != 0)
-    for kind, name in payloads.items():
-        told = f"{kind}={name}"
-        if kind not in range(128) or not isinstance(name, str):
-            faults.append(f"--payload {told}: expected TYPE=ENCODING, as in 111=opus")
-        elif fault := unknown_encoding(told, name):
-            faults.append(fault)
-    for option, value in (("--playout", playout_s), ("--network-delay", delay_s)):
-        if value is not None and not 0 <= value < math.inf:
-            faults.append(f"{option} {value} s: expected 0 s or more")
+    meanings: dict[int, Payload] = {}
+    for kind, text in payloads.items():
+        meaning = Payload.parse(text) if isinstance(text, str) else None
+        if kind in range(128) and meaning is not None:
+            meanings[kind] = meaning
+        else:
+            faults.append(wrong_payload(f"{kind}={text}"))
+    buffer, fault = jitter_buffer(playout)
+    faults += [fault] if fault else []
+    if delay_s is not None and not 0 <= delay_s < math.inf:
+        faults.append(f"--network-delay {delay_s} s: expected 0 s or more")
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
@@ -84,15 +96,55 @@ def import_trace(
     if len(paths) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
     if kinds[0] == "ns-2":
-        if payloads or delay_s is not None:
-            raise BadInputError("--payload and --network-delay: only for captures")
+        if payloads or sdp is not None or delay_s is not None:
+            raise BadInputError("--payload, --sdp and --network-delay: only for captures")
         trace = ns2.read(paths[0], contents[0])
     else:
-        points = list(map(capture.Point.read, paths, contents))
-        trace = capture.read(
-            points, payloads=dict(payloads), delay_s=delay_s, offset_s=clock_offset_s
+        given_sdp = [] if sdp is None else description(Path(sdp))
+        sessions = Sessions(meanings, given=given_sdp)
+        points = [
+            capture.Point.read(file, data, sessions)
+            for file, data in zip(paths, contents, strict=True)
+        ]
+        trace = capture.read(points, sessions=sessions, delay_s=delay_s, offset_s=clock_offset_s)
+    return _result(paths, contents, trace, Tables(trace, buffer, contents[0]), began)
+
+
+def description(file: Path) -> list[dict[str, Any]]:
+    """The media of a file with a session description.
+
+    Raises:
+        BadInputError: if it has none.
+    """
+    found = _core.sdp(file_access.read_bytes(file, MAX_SDP))
+    media: list[dict[str, Any]] = json.loads(found) if found else []
+    if not media:
+        raise BadInputError(
+            visible(f"--sdp {file}: no session description: expected v=0 and lines m= (RFC 8866)")
         )
-    return _result(paths, contents, trace, Tables(trace, playout_s), began)
+    return media
+
+
+def jitter_buffer(playout: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """The settings of a jitter buffer in a scenario, and what is wrong with them."""
+    if isinstance(playout, Mapping):
+        table = dict(playout)
+    elif duration_s(playout) is not None:
+        table = {"kind": "fixed", "buffer": playout}
+    elif playout == "libwebrtc":
+        table = {"kind": "adaptive", "profile": playout}
+    elif playout.startswith("{"):
+        try:
+            table = tomllib.loads(f"playout = {playout}")["playout"]
+        except tomllib.TOMLDecodeError as error:
+            return {}, f"--playout {playout}: {error}"
+    else:
+        table = {"kind": playout}
+    try:
+        known = json.loads(_core.jitter_buffer(json.dumps(table)))
+        return {key: value for key, value in known.items() if value is not None}, None
+    except ValueError as error:
+        return {}, f"--playout {playout}: {error}"
 
 
 def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
@@ -101,11 +153,13 @@ def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
     return faults + (["--network-delay: two captures measure it"] if delay and files == 2 else [])
 
 
-def unknown_encoding(text: str, name: str) -> str | None:
-    """Why a payload type as in the text ``111=opus`` is not known, if it is not."""
-    if name.upper() in CLOCKS:
-        return None
-    return f"--payload {text}: unknown encoding; there are {', '.join(sorted(CLOCKS))}"
+def wrong_payload(text: str) -> str:
+    """What is wrong with a payload type as in the text ``111=opus``."""
+    return (
+        f"--payload {text}: expected TYPE=ENCODING/CLOCK/CHANNELS as in SDP, such as "
+        "96=opus/48000/2; the clock may be left out of "
+        f"{', '.join(sorted(CLOCKS))}"
+    )
 
 
 def _kind(file: Path, data: bytes) -> str:
@@ -171,7 +225,7 @@ def _result(
         topology=_topology(trace, tables),
         manifest={**manifest, "imported": imported},
         _read_table=lambda table: made.get(table),
-        _read_audio=lambda _: None,
+        _read_audio=tables.audio,
     )
 
 

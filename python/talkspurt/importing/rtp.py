@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from talkspurt.importing.sessions import Payload
 
 Row = dict[str, Any]
 
@@ -20,7 +24,7 @@ STATIC = {
 CODECS = {
     "PCMU": "pcmu", "PCMA": "pcma", "G723": "g723.1-6.3", "G722": "g722", "G728": "g728",
     "G729": "g729a", "G726-40": "g726-40", "G726-32": "g726-32", "G726-24": "g726-24",
-    "G726-16": "g726-16", "OPUS": "opus",
+    "G726-16": "g726-16", "OPUS": "opus", "AMR": "amr-12.2",
 }  # fmt: skip
 """Codecs of scenarios by encoding name. G.729 and Annex A have one payload (RFC 3551 §4.5.6)."""
 CLOCKS = {
@@ -69,21 +73,21 @@ def numbers(rows: list[Row]) -> tuple[list[int], set[int]]:
     return found, restarts
 
 
-def event_types(rows: list[Row], main: int, payloads: dict[int, str]) -> set[int]:
+def event_types(rows: list[Row], main: int, names: dict[int, str]) -> set[int]:
     """Types of events in a stream: named so, or dynamic with timestamps that several packets have.
 
     All packets of an event have the time of its begin, and the last one is sent three times
-    (RFC 4733 §2.5.1.2 and 2.5.1.4).
+    (RFC 4733 §2.5.1.2 and 2.5.1.4). Names are in capitals.
     """
     stamps: dict[int, list[int]] = {}
     for row in rows:
-        if row["rtp_seq"] is not None and row["rtp_type"] != main and row["packet"] is not None:
+        if row["rtp_type"] != main and row["packet"] is not None:
             stamps.setdefault(row["rtp_type"], []).append(row["rtp_timestamp"])
     return {
         kind
         for kind, times in stamps.items()
-        if payloads.get(kind, "").upper() == "TELEPHONE-EVENT"
-        or (kind >= 96 and kind not in payloads and len(set(times)) < len(times))
+        if names.get(kind) == "TELEPHONE-EVENT"
+        or (kind >= 96 and kind not in names and len(set(times)) < len(times))
     }
 
 
@@ -109,8 +113,8 @@ def media_times(rows: list[Row], stamps: list[int], clock: int) -> list[float]:
 
 
 def media_bytes(row: Row) -> int:
-    """Bytes behind the header of RTP."""
-    return int(row["payload_bytes"]) - int(row["rtp_header_bytes"])
+    """Bytes behind the header of RTP, without padding."""
+    return int(row["payload_bytes"]) - int(row["rtp_header_bytes"]) - int(row["rtp_padding_bytes"])
 
 
 def frame_s(rows: list[Row], stamps: list[int], clock: int) -> float | None:
@@ -121,3 +125,77 @@ def frame_s(rows: list[Row], stamps: list[int], clock: int) -> float | None:
         if (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1 and after > before
     )
     return steps.most_common(1)[0][0] / clock if steps else None
+
+
+@dataclass(frozen=True)
+class Red:
+    """Redundant audio data (RFC 2198) of a stream.
+
+    Attributes:
+        primary: the payload type of the primary encoding.
+        blocks: redundant blocks in all packets.
+        copies: those of most packets.
+    """
+
+    primary: int
+    blocks: int
+    copies: int
+
+
+def redundancy(rows: list[Row], kind: int, data: bytes) -> Red | None:
+    """What packets of RED hold; None if none of their payload was captured."""
+    primaries, blocks = Counter[int](), Counter[int]()
+    for row in rows:
+        if row["rtp_type"] != kind or row["payload_at"] is None:
+            continue
+        at, end, count = row["payload_at"], row["payload_end"], 0
+        while at < end and data[at] & 0x80:
+            at, count = at + 4, count + 1
+        if at < end:
+            primaries[data[at]] += 1
+            blocks[count] += 1
+    if not primaries:
+        return None
+    total = sum(count * packets for count, packets in blocks.items())
+    return Red(primaries.most_common(1)[0][0], total, blocks.most_common(1)[0][0])
+
+
+AMR_KBPS = {
+    12: "4.75",
+    13: "5.15",
+    15: "5.9",
+    17: "6.7",
+    19: "7.4",
+    20: "7.95",
+    26: "10.2",
+    31: "12.2",
+}
+"""Modes of AMR by the bytes of their speech frames (RFC 4867 §3.6, octet-aligned)."""
+
+
+def codec(payload: Payload, media: list[Row], frame: float) -> str | None:
+    """The codec in scenarios, if there is one."""
+    name = CODECS.get(payload.name)
+    most = Counter(media_bytes(row) for row in media).most_common(1)[0][0]
+    if name == "g723.1-6.3" and all(media_bytes(row) < 24 for row in media):
+        return "g723.1-5.3"  # RFC 3551 §4.5.3: 24 bytes at the higher rate, 20 at the lower
+    if name == "amr-12.2":
+        # A header and an entry of the table of contents, for frames of 20 ms.
+        frames = max(1, round(frame / 0.02))
+        mode = AMR_KBPS.get((most - 1 - frames) // frames)
+        return f"amr-{mode}" if mode else None
+    return name
+
+
+def settings(codec: str, media: list[Row], frame: float, red: Red | None) -> dict[str, Any]:
+    """More of the source's settings in a scenario."""
+    found: dict[str, Any] = {}
+    if red is not None and red.copies:
+        found["red"] = min(red.copies, 3)
+    if codec == "opus":
+        mean = sum(map(media_bytes, media)) / len(media)
+        rate = mean * 8 / frame / (1 + found.get("red", 0))
+        # Packets of pauses are shorter; RFC 6716 §2.1.1 has 6 to 510 kbit/s.
+        bitrate = min(max(round(rate), 6000), 510_000)
+        found["opus"] = {"bitrate": f"{bitrate}bit/s", "fec": True}
+    return found

@@ -5,20 +5,19 @@ Definitions are those of the tables of runs; what the trace does not tell is nul
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from talkspurt import _core
 from talkspurt.importing.model import Packet, Trace, Way
+from talkspurt.importing.playing import Call
 from talkspurt.metrics import dictionary
 from talkspurt.ns2.trace import quantile
+from talkspurt.results.audio import Audio
 
 FIRST = ("name", "transport", "source", "from", "to", "group")
 LOST = ("lost", "full", "early", "medium", "down", "too_big", "retries")
@@ -56,13 +55,13 @@ class Tables:
         flows_told: settings of each flow for the scenario.
     """
 
-    def __init__(self, trace: Trace, buffer_s: float) -> None:
-        self.trace, self.buffer_s = trace, buffer_s
+    def __init__(self, trace: Trace, playout: Mapping[str, Any], data: bytes = b"") -> None:
+        self.trace, self.playout = trace, playout
         self.width = interval_s(trace.duration_s)
         self.shown = [way for way in trace.ways if way.has_data or way.side == "from"]
         self.flows_told = self._told()
         self.calls = {
-            way.name: Call(way, self.flows_told[way.flow], buffer_s, trace.duration_s)
+            way.name: Call(way, self.flows_told[way.flow], trace.duration_s, data)
             for way in self.shown
             if way.speech is not None
         }
@@ -78,7 +77,7 @@ class Tables:
             "links": frame("links", self._links()),
             "series": frame("series", (row for way in self.shown for row in self._series(way))),
             "link_series": frame("link_series", self._link_series()),
-            "gauges": frame("gauges", ()),
+            "gauges": self._gauges(),
             "frames": frame("frames", (row for c in self.calls.values() for row in c.frames)),
             "video_frames": frame("video_frames", ()),
             "events": self._events(),
@@ -98,9 +97,8 @@ class Tables:
             if way.speech is not None:
                 speech = way.speech
                 source = {"kind": "speech", "codec": speech.codec,
-                          "packet": f"{speech.packet_s * 1e3:g}ms"}  # fmt: skip
-                flow["playout"] = {"kind": "fixed", "buffer": f"{self.buffer_s * 1e3:g}ms",
-                                   "anchor": "first_arrival"}  # fmt: skip
+                          "packet": f"{speech.packet_s * 1e3:g}ms", **speech.settings}  # fmt: skip
+                flow["playout"] = dict(self.playout)
             flow["source" if way.side == "from" else "reverse"] = source
         return told
 
@@ -205,6 +203,21 @@ class Tables:
             queue = {"queue_packets": packets, "queue_bytes": bytes_}
             yield from rows.with_columns(pl.lit(name).alias("link"), **queue).to_dicts()
 
+    def _gauges(self) -> pl.DataFrame:
+        rows: list[dict[str, Any]] = [
+            {"time_s": time, "flow": way.flow, "side": way.side, "gauge": gauge, "value": value}
+            for way in self.trace.ways
+            for time, gauge, value in way.gauges
+        ]
+        for name, call in self.calls.items():
+            flow = name.removesuffix(".reverse")
+            rows += [{**row, "flow": flow} for row in call.gauges]
+        return frame("gauges", rows).sort("time_s", maintain_order=True)
+
+    def audio(self, name: str) -> Audio | None:
+        """The sound of a direction; None if there is none."""
+        return self.calls[name].audio() if name in self.calls else None
+
     def _events(self) -> pl.DataFrame:
         rows = [
             {"time_s": time, "flow": way.flow, "side": way.side, "event": text}
@@ -274,95 +287,3 @@ def jitter_s(arrived: Sequence[Packet]) -> float | None:
             values.append(estimate)
         before = transit
     return math.fsum(values) / len(values) if values else None
-
-
-CONCEALED_S = {"pcmu": 0.00375, "pcma": 0.00375, "g722": 0.00375}
-"""Delay of the concealment of G.711 Appendix I, for codecs without concealment of their own."""
-LOOK_AHEAD_S = {"g729a": 0.005, "g723.1-6.3": 0.0075, "g723.1-5.3": 0.0075}
-"""Look-ahead of the encoders (G.729, G.723.1)."""
-
-
-class Call:
-    """Speech of one direction through a fixed playout buffer, as :mod:`docs/playout.md` has it.
-
-    Attributes:
-        frames: rows of the frames table.
-        late_s: arrivals of late frames.
-        columns: columns of the flows table.
-    """
-
-    def __init__(self, way: Way, told: dict[str, Any], buffer_s: float, end_s: float) -> None:
-        assert way.speech is not None
-        self.way, self.speech = way, way.speech
-        self.frames: list[dict[str, Any]] = []
-        self.late_s: list[float] = []
-        self._play(buffer_s)
-        self.columns = self._columns(told)
-
-    def _play(self, buffer_s: float) -> None:
-        speech = self.speech
-        media = [p for p in self.way.packets if p.data and p.media_s is not None]
-        media.sort(key=lambda p: p.media_s or 0.0)
-        arrivals = [p for p in media if p.received_s is not None]
-        first = min(arrivals, key=lambda p: p.received_s or 0.0)
-        assert first.received_s is not None and first.media_s is not None
-        origin = first.received_s - first.media_s + buffer_s
-        extra = CONCEALED_S.get(speech.codec, 0.0)
-        # The packet that was fastest left when its last sample had been captured.
-        ahead = speech.packet_s + LOOK_AHEAD_S.get(speech.codec, 0.0)
-        zero = speech.first_s - (speech.delay_s or 0.0) - ahead
-        for index, packet in enumerate(media):
-            assert packet.media_s is not None
-            due = origin + packet.media_s
-            fate = "lost"
-            if packet.received_s is not None:
-                fate = "played" if packet.received_s <= due + 1e-9 else "late"
-            if fate == "late" and packet.received_s is not None:
-                self.late_s.append(packet.received_s)
-            self.frames.append(
-                {"flow": self.way.name, "index": index, "captured_s": zero + packet.media_s,
-                 "handed_over_s": packet.sent_s, "delivered_s": packet.received_s,
-                 "playout_s": due + extra, "paused_s": 0.0, "fate": fate}
-            )  # fmt: skip
-
-    def _columns(self, told: dict[str, Any]) -> dict[str, Any]:
-        fates = [row["fate"] for row in self.frames]
-        heard = [row for row in self.frames if row["fate"] == "played"]
-        lost, late = fates.count("lost"), fates.count("late")
-        share = (lost + late) / len(fates)
-        missed = groupby(fate != "played" for fate in fates)
-        runs = [len([*run]) for is_missed, run in missed if is_missed]
-        # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
-        burst = sum(runs) / len(runs) * (1 - share) if runs else None
-        ears = sorted(row["playout_s"] - row["captured_s"] for row in heard)
-        ear = math.fsum(ears) / len(ears) if ears else None
-        known = self.speech.delay_s is not None
-        columns: dict[str, Any] = {
-            "late_packets": late, "recovered_packets": 0, "missing_packets": lost,
-            "loss_ratio": share, "concealed_ratio": share, "unheard_lost_ratio": lost / len(fates),
-            "unheard_late_ratio": late / len(fates), "unheard_paused_ratio": 0.0, "paused_s": 0.0,
-            "burst_ratio": burst, "longest_gap_s": max(runs, default=0) * self.speech.packet_s,
-        }  # fmt: skip
-        if known and ears:
-            columns |= {
-                "mouth_to_ear_p50_s": quantile(ears, 0.5), "mouth_to_ear_mean_s": ear,
-                "mouth_to_ear_max_s": ears[-1],
-            }  # fmt: skip
-        back = self.way.side == "to"
-        try:
-            asked = json.dumps({**told, "source": told["reverse"]} if back else told)
-            columns |= json.loads(_core.quality(asked, False, ear, share, burst))
-        except ValueError as error:
-            columns["quality_note"] = f"no score: {error}"
-        buffer = told["playout"]["buffer"]
-        notes = [
-            columns.get("quality_note"),
-            f"fixed playout buffer of {buffer} after the first arrival",
-        ]
-        if not known:
-            notes.append(
-                "network delay before the capture taken as 0, because it is not known: an upper "
-                "limit"
-            )
-        columns["quality_note"] = "; ".join(filter(None, notes))
-        return columns

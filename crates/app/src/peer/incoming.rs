@@ -12,6 +12,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, rtp, wire};
 
 use super::Parts;
+use super::listener::Captured;
 use super::outcome::{Kept, Outcome};
 use super::packets::Packets;
 use super::packets::{media_sender, number};
@@ -61,7 +62,7 @@ pub(super) struct Incoming {
 /// Fields needed for each packet come first.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Media {
+pub(super) struct Media {
     rtp: rtp::Receiver,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
@@ -105,7 +106,7 @@ enum Content {
 }
 
 impl Media {
-    fn new(sink: MediaSink, seed: u64, other: &str) -> Self {
+    pub(super) fn new(sink: MediaSink, seed: u64, other: &str) -> Self {
         let codec = sink.encodings[0].codec;
         let step = codec::step(&sink.encodings);
         let longest = sink.encodings.iter().map(|encoding| encoding.packet).max();
@@ -243,6 +244,124 @@ impl Media {
             outcome.decided(local, *concealment, clock, decision, probe);
         });
     }
+
+    /// A packet of media arrived.
+    #[inline]
+    fn on_packet<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        (packet, content): (&mut rtp::Packet, Content),
+        probe: &mut Stamped<'_, P>,
+    ) {
+        self.rtp.on_packet(local, packet);
+        let slot = packet.timestamp.wrapping_sub(self.first_timestamp) / self.ticks.max(1);
+        let index = number(self.first_sequence, &mut self.latest, packet.sequence);
+        let encoding = match content {
+            Content::Speech(encoding) => Some(encoding as u8),
+            Content::Noise | Content::Repair => None,
+        };
+        if probe.wants(Topic::Gauge) {
+            let note = Note::Gauge { gauge: Gauge::Jitter, value: self.rtp.jitter_seconds() };
+            probe.record(local, probe.place(), &note);
+        }
+        let mut repeats = 0;
+        if self.repeats {
+            let redundancy = self.outcome.redundancy(packet, encoding);
+            repeats = redundancy.packets as u16;
+            // Before the delivery, which counts packets by them.
+            tell(local, &redundancy, probe);
+        }
+        if probe.wants(Topic::Frame) {
+            let bytes = packet.payload.len() as u32;
+            probe.record(local, probe.place(), &Note::Delivered { index, bytes });
+        }
+        let captured = self.origin + self.step * u64::from(slot);
+        let steps = match content {
+            Content::Speech(encoding) if encoding == self.outcome.present as usize => {
+                self.outcome.steps
+            }
+            Content::Speech(encoding) => self.lengths[encoding],
+            Content::Noise | Content::Repair => 1,
+        };
+        let mut restored = Vec::new();
+        if self.repeats {
+            restored = self.outcome.restore(packet);
+        }
+        let frame = playout::Frame { slot, steps, index, encoding, repeats };
+        // False if it was discarded; a frame that waits may still be played.
+        let mut is_kept = true;
+        let Self { buffer, outcome, concealment, .. } = self;
+        buffer.on_frame(frame, captured, local, |decision| {
+            if decision.frame.slot == slot {
+                is_kept = matches!(decision.playout, Playout::Played(_));
+            }
+            outcome.decided(local, *concealment, clock, decision, probe);
+        });
+        if probe.wants(Topic::Gauge)
+            && let Some([delay, target]) = self.buffer.gauges()
+        {
+            for (gauge, value) in [(Gauge::PlayoutDelay, delay), (Gauge::PlayoutTarget, target)] {
+                let note = Note::Gauge { gauge, value: value.as_secs_f64() };
+                probe.record(local, probe.place(), &note);
+            }
+        }
+        if let (true, Payload::Real(bytes)) = (is_kept, &mut packet.payload) {
+            let (payload, marker) = (std::mem::take(bytes), packet.marker);
+            let encoding = encoding.map(usize::from);
+            let received = playout::Received { payload, encoding, index, marker, ahead: 0 };
+            self.outcome.keep(slot as usize, received);
+        }
+        for packet in restored {
+            self.on_restored(local, clock, &packet, probe);
+        }
+    }
+}
+
+/// What [`Listener`](super::Listener) needs.
+impl Media {
+    /// Takes a packet whose number and place on the media clock are known.
+    pub(super) fn on_captured<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        captured: Captured,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Captured { index, ticks, encoding, marker, payload } = captured;
+        let (payload_type, content) = match encoding {
+            Some(encoding) => (self.formats[encoding].0, Content::Speech(encoding)),
+            None => (COMFORT_NOISE, Content::Noise),
+        };
+        let mut packet = rtp::Packet {
+            payload_type,
+            marker,
+            sequence: self.first_sequence.wrapping_add(index as u16),
+            timestamp: self.first_timestamp.wrapping_add(ticks),
+            ssrc: 0,
+            csrc: None,
+            payload,
+        };
+        self.on_packet(local, clock, (&mut packet, content), probe);
+    }
+
+    pub(super) fn finish<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Self { buffer, outcome, concealment, .. } = self;
+        buffer.finish(|decision| outcome.decided(local, *concealment, clock, decision, probe));
+    }
+
+    pub(super) fn played(&self) -> &[Option<playout::Received>] {
+        &self.outcome.kept.played
+    }
+
+    pub(super) fn timeline(&self) -> Option<&[playout::Stretch]> {
+        self.buffer.timeline()
+    }
 }
 
 impl Incoming {
@@ -277,11 +396,11 @@ impl Incoming {
     }
 
     pub(super) fn played(&self) -> &[Option<playout::Received>] {
-        self.media.as_ref().map_or(&[], |media| &media.outcome.kept.played)
+        self.media.as_ref().map_or(&[], |media| media.played())
     }
 
     pub(super) fn timeline(&self) -> Option<&[playout::Stretch]> {
-        self.media.as_ref().and_then(|media| media.buffer.timeline())
+        self.media.as_ref().and_then(|media| media.timeline())
     }
 
     pub(super) fn heard(&self) -> Vec<u64> {
@@ -397,67 +516,7 @@ impl Incoming {
         if matches!(content, Content::Repair) {
             return media.on_repair(local, clock, packet, probe);
         }
-        media.rtp.on_packet(local, packet);
-        let slot = packet.timestamp.wrapping_sub(media.first_timestamp) / media.ticks.max(1);
-        let index = number(media.first_sequence, &mut media.latest, packet.sequence);
-        let encoding = match content {
-            Content::Speech(encoding) => Some(encoding as u8),
-            Content::Noise | Content::Repair => None,
-        };
-        if probe.wants(Topic::Gauge) {
-            let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
-            probe.record(local, probe.place(), &note);
-        }
-        let mut repeats = 0;
-        if media.repeats {
-            let redundancy = media.outcome.redundancy(packet, encoding);
-            repeats = redundancy.packets as u16;
-            // Before the delivery, which counts packets by them.
-            tell(local, &redundancy, probe);
-        }
-        if probe.wants(Topic::Frame) {
-            let bytes = packet.payload.len() as u32;
-            probe.record(local, probe.place(), &Note::Delivered { index, bytes });
-        }
-        let captured = media.origin + media.step * u64::from(slot);
-        let steps = match content {
-            Content::Speech(encoding) if encoding == media.outcome.present as usize => {
-                media.outcome.steps
-            }
-            Content::Speech(encoding) => media.lengths[encoding],
-            Content::Noise | Content::Repair => 1,
-        };
-        let mut restored = Vec::new();
-        if media.repeats {
-            restored = media.outcome.restore(packet);
-        }
-        let frame = playout::Frame { slot, steps, index, encoding, repeats };
-        // False if it was discarded; a frame that waits may still be played.
-        let mut is_kept = true;
-        let Media { buffer, outcome, concealment, .. } = &mut **media;
-        buffer.on_frame(frame, captured, local, |decision| {
-            if decision.frame.slot == slot {
-                is_kept = matches!(decision.playout, Playout::Played(_));
-            }
-            outcome.decided(local, *concealment, clock, decision, probe);
-        });
-        if probe.wants(Topic::Gauge)
-            && let Some([delay, target]) = media.buffer.gauges()
-        {
-            for (gauge, value) in [(Gauge::PlayoutDelay, delay), (Gauge::PlayoutTarget, target)] {
-                let note = Note::Gauge { gauge, value: value.as_secs_f64() };
-                probe.record(local, probe.place(), &note);
-            }
-        }
-        if let (true, Payload::Real(bytes)) = (is_kept, &mut packet.payload) {
-            let (payload, marker) = (std::mem::take(bytes), packet.marker);
-            let encoding = encoding.map(usize::from);
-            let received = playout::Received { payload, encoding, index, marker, ahead: 0 };
-            media.outcome.keep(slot as usize, received);
-        }
-        for packet in restored {
-            media.on_restored(local, clock, &packet, probe);
-        }
+        media.on_packet(local, clock, (packet, content), probe);
     }
 
     /// Decides on all media that waits for its playout: the run is over.
@@ -467,9 +526,9 @@ impl Incoming {
         clock: &Clock,
         probe: &mut Stamped<'_, P>,
     ) {
-        let Some(media) = &mut self.media else { return };
-        let Media { buffer, outcome, concealment, .. } = &mut **media;
-        buffer.finish(|decision| outcome.decided(local, *concealment, clock, decision, probe));
+        if let Some(media) = &mut self.media {
+            media.finish(local, clock, probe);
+        }
     }
 }
 

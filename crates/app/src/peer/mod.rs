@@ -11,6 +11,7 @@ mod guests;
 mod incoming;
 #[cfg(test)]
 mod ladder_tests;
+mod listener;
 mod outcome;
 mod outgoing;
 mod packets;
@@ -25,6 +26,7 @@ mod sizing;
 use guests::Guests;
 use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
+pub use listener::{Captured, Listener};
 use outgoing::Outgoing;
 pub use parts::Parts;
 pub use sizing::Sizing;

@@ -1,0 +1,323 @@
+"""Calls in captures: what shares their ports, sources of one packet, clocks that drift, session descriptions,
+reports, redundancy, repair, and the jitter buffers of scenarios."""
+
+import json
+import struct
+
+import pytest
+
+import talkspurt
+from captures import ipv4, written
+from command import refused, succeed
+from conftest import row_of
+from talkspurt import import_trace as read
+from talkspurt.importing import drift
+
+HERE, THERE = (10, 0, 0, 1), (10, 0, 0, 2)
+
+
+def imported(tmp_path, packets, **more):
+    return read([written(tmp_path / "call.pcap", packets)], **more)
+
+
+def datagram(payload, *, ports=(4000, 4002), back=False):
+    one, other = reversed(ports) if back else ports
+    head = struct.pack(">HHHH", one, other, 8 + len(payload), 0)
+    return ipv4(17, head + payload, back=back)
+
+
+def rtp(number, stamp, kind=0, ssrc=7, payload=bytes(160)):
+    head = struct.pack(">BBHII", 0x80, kind, number % 65536, stamp % 2**32, ssrc)
+    return head + payload
+
+
+def speech(count, *, kind=0, ssrc=7, ticks=160, back=False, payload=bytes(160), every=0.02):
+    return [
+        (i * every, datagram(rtp(100 + i, ticks * i, kind, ssrc, payload), back=back))
+        for i in range(count)
+    ]
+
+
+def counts(row):
+    return [row[f"{what}_packets"] for what in ("sent", "received", "lost")]
+
+
+def frames(result):
+    (found,) = result.manifest["imported"]["frames"]
+    kinds = ("data", "repair", "control", "duplicate", "reassembled", "not_imported")
+    assert sum(found[kind] for kind in kinds) == found["captured"]
+    return {kind: found[kind] for kind in kinds if found[kind]}
+
+
+def stun(number):
+    return struct.pack(">HHIIII", 1, 0, 0x2112A442, number, 7, 9)
+
+
+def dtls(kind, number):
+    return struct.pack(">BHHHIH", kind, 0xFEFD, 1, 0, number, 200) + bytes(200)
+
+
+@pytest.mark.parametrize("records", [300, 700])
+def test_a_data_channel_beside_the_call(records, tmp_path):
+    """However much of it there is (RFC 7983): BUNDLE has all on the same ports (RFC 9143)."""
+    beside = [(0.003 + i / 70, datagram(dtls(23, i))) for i in range(records)]
+    beside += [(0.001 + i, datagram(dtls(22, i))) for i in range(3)]
+    beside += [(0.002 + i, datagram(stun(i), back=i % 2 == 1)) for i in range(4)]
+    result = imported(tmp_path, speech(500) + beside)
+    call, channel = result.flows.to_dicts()
+    assert (call["name"], counts(call)) == ("rtp-1", [500, 500, 0])
+    assert (channel["name"], channel["received_packets"]) == ("dtls-1", records)
+    assert frames(result) == {"data": 500 + records, "control": 7}
+
+
+def test_what_answers_one_way_media_is_counted(tmp_path):
+    answers = [(i / 10, datagram(b"\x00\x01" + bytes(18), back=True)) for i in range(50)]
+    result = imported(tmp_path, speech(200) + answers)
+    assert counts(result.flows.row(0, named=True)) == [200, 200, 0]
+    assert frames(result) == {"data": 200, "control": 50}
+
+
+def test_sources_of_one_packet_are_listed_and_not_scored(tmp_path):
+    single = [(1.001 + i / 100, datagram(rtp(5000 + i, 5, 0, 1000 + i))) for i in range(150)]
+    result = imported(tmp_path, speech(200) + single)
+    rows = result.flows.to_dicts()
+    assert counts(rows[0]) == [200, 200, 0] and rows[0]["mos"] == pytest.approx(4.41, abs=0.01)
+    assert len(rows) == 101 and all(row["mos"] is None for row in rows[1:])
+    assert frames(result) == {"data": 300, "not_imported": 50}
+
+
+@pytest.mark.parametrize("ppm", [-100, 100])
+def test_a_clock_that_drifts_makes_nothing_late(ppm, tmp_path):
+    """Half an hour of a lossless call; a buffer that does not follow the clock fails in the end."""
+    call = speech(90_000, payload=bytes(20), every=0.02 * (1 + ppm * 1e-6))
+    result = imported(tmp_path, call)
+    (row,) = result.flows.to_dicts()
+    assert row["mos"] == pytest.approx(4.41, abs=0.02)
+    assert row["concealed_ratio"] < 1e-3
+    facts = result.manifest["imported"]["flows"]["rtp-1"]
+    assert facts["clock_drift_ppm"] == pytest.approx(ppm, abs=0.01)
+    assert "100 ± 0 ppm" in row["quality_note"]
+    if ppm > 0:
+        fixed = imported(tmp_path, call, playout="60ms")
+        assert fixed.flows["concealed_ratio"][0] > 0.5
+
+
+def test_a_drift_is_that_of_the_fastest_packets():
+    import random
+
+    rng = random.Random(5)
+    times = [(i / 50, i / 50 * (1 + 70e-6) + 0.04 + rng.expovariate(100)) for i in range(6000)]
+    found = drift.found(times)
+    assert found.ppm == pytest.approx(70, abs=found.bound_ppm + 1) and found.bound_ppm < 40
+    assert drift.found(times[:1000]) is None
+    wrong = drift.found([(2 * media_s, arrival) for media_s, arrival in times])
+    assert not wrong.is_clock and "by 15999 a second" in wrong.note("rtp-1", 8000)
+
+
+SDP = """v=0\r
+o=- 1 1 IN IP4 10.0.0.2\r
+s=-\r
+c=IN IP4 10.0.0.2\r
+t=0 0\r
+m=audio 4002 RTP/AVP 96 101\r
+a=rtpmap:96 opus/48000/2\r
+a=rtpmap:101 telephone-event/8000\r
+"""
+OFFER = (
+    "INVITE sip:b@10.0.0.2 SIP/2.0\r\nContent-Type: application/sdp\r\n"
+    f"Content-Length: {len(SDP)}\r\n\r\n{SDP}"
+)
+
+
+@pytest.mark.parametrize("how", ["sip", "sap", "file", "option"])
+def test_a_session_description_names_the_payload(how, tmp_path):
+    call = speech(200, kind=96, ticks=960)
+    more, carrier = {}, None
+    if how == "sip":
+        carrier = datagram(OFFER.encode(), ports=(5060, 5060), back=True)
+    elif how == "sap":
+        head = b"\x20\x00\x12\x34" + bytes((10, 0, 0, 2)) + b"application/sdp\x00"
+        carrier = datagram(head + SDP.encode(), ports=(9875, 9875))
+    elif how == "file":
+        (tmp_path / "call.sdp").write_text(SDP, newline="")
+        more = {"sdp": tmp_path / "call.sdp"}
+    else:
+        more = {"payloads": {96: "opus/48000/2"}}
+    packets = call if carrier is None else [(-1.0, carrier), *call]
+    result = imported(tmp_path, packets, **more)
+    facts = result.manifest["imported"]["flows"]["rtp-1"]
+    assert (facts["encoding"], facts["clock_hz"]) == ("opus", 48000)
+    row = row_of(result, "rtp-1")
+    assert row["estimated_mos"] > 3.5 and row["jitter_s"] is not None
+
+
+def test_without_a_description_the_option_is_named(tmp_path):
+    result = imported(tmp_path, speech(50, kind=96, ticks=960))
+    assert any("--payload 96=ENCODING/CLOCK" in one for one in result.manifest["imported"]["notes"])
+
+
+def sender_report(ssrc, ntp, blocks=()):
+    body = struct.pack(">IQIII", ssrc, ntp, 0, 0, 0) + b"".join(blocks)
+    return struct.pack(">BBH", 0x80 | len(blocks), 200, len(body) // 4) + body
+
+
+def receiver_report(ssrc, blocks):
+    body = struct.pack(">I", ssrc) + b"".join(blocks)
+    return struct.pack(">BBH", 0x80 | len(blocks), 201, len(body) // 4) + body
+
+
+def block(ssrc, lost, last_sr, delay, jitter=80):
+    fraction = struct.pack(">I", lost & 0xFFFFFF)[1:]
+    return struct.pack(">IB", ssrc, 26) + fraction + struct.pack(">IIII", 0, jitter, last_sr, delay)
+
+
+@pytest.mark.parametrize("muxed", [True, False])
+def test_reports_of_the_other_end_are_beside_ours(muxed, tmp_path):
+    """The round trip is between the capture and the receiver: 80 ms less 50 ms at the receiver."""
+    ports = (4000, 4002) if muxed else (4001, 4003)
+    ntp = 0x1234_5678_9ABC_DEF0
+    last = ntp >> 16 & 0xFFFFFFFF
+    reports = [
+        (1.001, datagram(sender_report(7, ntp), ports=ports)),
+        (1.081, datagram(receiver_report(9, [block(7, 12, last, round(0.05 * 65536))]),
+                         ports=ports, back=True)),
+        (1.5, datagram(struct.pack(">BBHIIHH", 0x81, 205, 3, 9, 7, 130, 1),
+                       ports=ports, back=True)),
+    ]  # fmt: skip
+    result = imported(tmp_path, speech(200) + reports)
+    gauges = {row["gauge"]: row["value"] for row in result.gauges("rtp-1").to_dicts()}
+    assert gauges["rtcp_rtt"] == pytest.approx(0.03, abs=1e-4)
+    assert gauges["reported_loss"] == 26 / 256
+    assert gauges["reported_jitter"] == 80 / 8000
+    facts = result.manifest["imported"]["flows"]["rtp-1"]
+    assert facts["reported_lost_packets"] == 12 and facts["nacked_packets"] == 2
+    assert facts["rtcp"] == {"sender": 1}
+    assert result.events("rtp-1")["event"].to_list() == ["nack"]
+    assert frames(result) == {"data": 200, "control": 3}
+    assert counts(result.flows.row(0, named=True)) == [200, 200, 0]
+
+
+def test_retransmissions_are_repair(tmp_path):
+    """RFC 4588 §8.6: a group FID names the source and that of its retransmissions."""
+    described = SDP + "a=rtpmap:97 rtx/48000\r\na=fmtp:97 apt=96\r\na=ssrc-group:FID 7 8\r\n"
+    (tmp_path / "rtx.sdp").write_text(described.replace("96 101", "96 97"), newline="")
+    again = [(1 + i / 10, datagram(rtp(i, 0, 97, 8, b"\x00\x69" + bytes(50)))) for i in range(5)]
+    result = imported(tmp_path, speech(200, kind=96, ticks=960) + again, sdp=tmp_path / "rtx.sdp")
+    assert frames(result) == {"data": 200, "repair": 5}
+    assert result.manifest["imported"]["flows"]["rtp-1"]["repair_packets"] == 5
+    assert counts(result.flows.row(0, named=True)) == [200, 200, 0]
+
+
+def red(number):
+    """RFC 2198 §3: a copy of the packet before, of G.711, and the packet."""
+    head = struct.pack(">I", 1 << 31 | 0 << 24 | 160 << 10 | 160) + b"\x00"
+    return head + bytes([number % 251]) * 160 + bytes([(number + 1) % 251]) * 160
+
+
+def test_redundant_data_recover_what_was_lost(tmp_path):
+    call = [(i / 50, datagram(rtp(i, 160 * i, 121, 7, red(i)))) for i in range(300) if i % 10 != 5]
+    result = imported(tmp_path, call, payloads={121: "red/8000"})
+    (row,) = result.flows.to_dicts()
+    assert row["lost_packets"] == 30 and row["recovered_packets"] == 30
+    assert row["loss_ratio"] == 0
+    assert result.manifest["imported"]["flows"]["rtp-1"]["redundant_blocks"] == 270
+
+
+def test_streams_of_both_ends_of_a_bundle_are_paired_by_their_type(tmp_path):
+    sound = [(0, 7, False), (0, 17, True)]
+    picture = [(96, 8, False), (96, 18, True)]
+    packets = [
+        packet
+        for kind, ssrc, back in (*sound, *picture)
+        for packet in speech(100, kind=kind, ssrc=ssrc, back=back)
+    ]
+    result = imported(tmp_path, packets, payloads={96: "VP8/90000"})
+    assert result.flows["name"].to_list() == ["rtp-1", "rtp-1.reverse", "rtp-2", "rtp-2.reverse"]
+    facts = result.manifest["imported"]["flows"]
+    assert [facts[name]["encoding"] for name in result.flows["name"]] == [
+        "PCMU", "PCMU", "VP8", "VP8"
+    ]  # fmt: skip
+
+
+CALL = """
+title = "A call to be captured"
+duration = "20s"
+seed = 4
+record = { packets = true, pcapng = ["path"] }
+[links.path]
+from = "a"
+to = "b"
+rate = "2Mbit/s"
+delay = "30ms"
+jitter = "15ms"
+loss = 0.03
+queue = { kind = "droptail", packets = 100 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu", packet = "20ms" }
+stop = "19s"
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("call")
+    (folder / "call.toml").write_text(CALL)
+    succeed("run", "call.toml", "--out", "run", "--no-report", cwd=folder)
+    return folder
+
+
+BUFFERS = [
+    '{ kind = "fixed", buffer = "40ms" }', '{ kind = "talkspurt" }', '{ kind = "adaptive" }',
+    '{ kind = "adaptive", profile = "libwebrtc" }', '{ kind = "adaptive", quantile = 0.97 }',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_a_buffer_plays_an_import_as_it_plays_a_run(buffer, simulated, tmp_path):
+    """The arrivals are those of the run."""
+    (tmp_path / "call.toml").write_text(CALL + f"playout = {buffer}\n")
+    result = talkspurt.run(tmp_path / "call.toml")
+    packets = [
+        (row["delivered_s"], datagram(rtp(row["index"], 160 * row["index"])))
+        for row in result.frames("call").drop_nulls("delivered_s").to_dicts()
+    ]
+    # Buffers may depend on the time: that of the trace begins with this datagram, as that of the run.
+    packets.append((0.0, datagram(b"begin", ports=(9, 9))))
+    ours = row_of(imported(tmp_path, packets, playout=buffer), "rtp-1")
+    run = row_of(result, "call")
+    for name in ("late_packets", "missing_packets", "paused_s", "burst_ratio", "longest_gap_s"):
+        assert ours[name] == pytest.approx(run[name], abs=1e-6), name
+    assert ours["concealed_ratio"] == pytest.approx(run["concealed_ratio"])
+
+
+def test_playout_is_as_in_a_scenario(tmp_path):
+    file = written(tmp_path / "call.pcap", speech(50))
+    for words in ("adaptive", "libwebrtc", "talkspurt", "60ms", BUFFERS[-1]):
+        succeed(
+            "import", file, "--playout", words, "--no-report", "--overwrite", "-o", tmp_path / "o"
+        )
+    told = json.loads((tmp_path / "o/manifest.json").read_text())
+    assert told["imported"]["format"] == "capture"
+    for words, why in {
+        "soon": "unknown variant `soon`",
+        '{ kind = "fixed", quantile = 0.5 }': "quantile: only for kind",
+        "{ kind = ": "--playout",
+    }.items():
+        said = refused("import", file, "--playout", words).stderr
+        assert why in said and said.count("\n") == 1
+
+
+def test_captured_sound_is_heard(tmp_path):
+    tone = bytes(0x80 + i % 40 for i in range(160))
+    call = speech(100, payload=tone)
+    del call[40:43]
+    audio = imported(tmp_path, call).audio("rtp-1")
+    assert audio.rate == 8000
+    assert len(audio.received) == pytest.approx(100 * 160, rel=0.1)
+    assert abs(audio.received.astype(int)).max() > 1000
+    # A capture of headers has none.
+    headers = read([written(tmp_path / "cut.pcap", call, most=60)])
+    assert headers.calls == ["rtp-1"] and not headers.heard
