@@ -2,8 +2,9 @@
 //!
 //! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
-//! `capture` writes per-packet output, `audio` renders speech, `listening` plays speech that was captured elsewhere. `rerun` repeats a point for reports, `export`
-//! for other tools, `count` to estimate their size; `store` writes the folder of a run.
+//! `capture` writes per-packet output, `audio` renders speech, `listening` plays speech that was captured
+//! elsewhere. `rerun` repeats a point for reports, `export` for other tools, `count` to estimate their size;
+//! `store` writes the folder of a run.
 
 // Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
 extern crate self as talkspurt_experiment;

@@ -25,8 +25,8 @@ pub(crate) fn capture(py: Python<'_>, file: &[u8]) -> PyResult<(Table, Table, Ta
     Ok((packets, chunks, left_out, read.frames, read.untimed))
 }
 
-/// A packet of a stream, times in nanoseconds: its place on the media clock, when its first sample was captured,
-/// when it left and arrived, the index of its length (none: comfort noise), its marker, the length of its
+/// A packet of a stream, times in nanoseconds: its place on the media clock, when its first sample was
+/// captured, when it left and arrived, the index of its length (none: comfort noise), its marker, the length of its
 /// payload, and where in the file its captured payload begins and ends.
 type Row = (u64, u64, Option<u64>, Option<u64>, Option<usize>, bool, u32, Option<(usize, usize)>);
 

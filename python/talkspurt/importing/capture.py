@@ -8,34 +8,21 @@ delay. Each frame has one outcome: see :class:`Outcomes`.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from talkspurt import _core
-from talkspurt._text.escaping import visible
-from talkspurt.errors import BadInputError
-from talkspurt.importing import drift, reports, rtp
+from talkspurt.importing import matching
 from talkspurt.importing.conversations import (
-    APPLICATION_DATA,
     CONTROL,
     DATA,
     DUPLICATE,
     REPAIR,
-    SHORT,
     Demultiplexer,
-    End,
-    Found,
-    Part,
     Row,
 )
-from talkspurt.importing.model import Hop, Packet, Speech, Trace, Way
+from talkspurt.importing.directions import Flows, number
+from talkspurt.importing.model import Hop, Trace
+from talkspurt.importing.point import Point
 from talkspurt.importing.sessions import Sessions
-from talkspurt.importing.spans import fresh_bytes
 
 REASSEMBLED = "reassembled"
 OUTCOMES = (DATA, REPAIR, CONTROL, DUPLICATE, REASSEMBLED)
@@ -72,73 +59,6 @@ class Outcomes:
         }  # fmt: skip
 
 
-@dataclass
-class Point:
-    """The packets of one capture.
-
-    Attributes:
-        file: the capture.
-        data: its bytes.
-        rows: packets of known protocols, in order of time, with their chunks and reports.
-        left_out: the frames without a packet, and why.
-        frames: their number.
-        untimed: how many of them have no time.
-        sessions: what is known of payload types and ports.
-    """
-
-    file: Path
-    data: bytes
-    rows: list[Row]
-    left_out: list[tuple[int, str]]
-    frames: int
-    untimed: int = 0
-    sessions: Sessions = field(default_factory=Sessions)
-
-    @classmethod
-    def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
-        """A capture file.
-
-        Raises:
-            BadInputError: if it cannot be read or has no packets of a known protocol.
-        """
-        try:
-            packets, chunks, left_out, frames, untimed = _core.capture(data)
-        except ValueError as error:
-            raise BadInputError(visible(f"{file}: {error}")) from None
-        rows = pl.DataFrame(packets).sort("time_ns", maintain_order=True).to_dicts()
-        by_frame: dict[int, list[Row]] = {}
-        for chunk in pl.DataFrame(chunks).iter_rows(named=True):
-            by_frame.setdefault(chunk["frame"], []).append(chunk)
-        for row in rows:
-            row["chunks"] = by_frame.get(row["frame"], [])
-        left = list(pl.DataFrame(left_out).iter_rows())
-        if not frames:
-            raise BadInputError(visible(f"{file}: holds no packets"))
-        if not rows:
-            found = ", ".join(f"{n} {kind}" for kind, n in Counter(why for _, why in left).items())
-            none = "holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP"
-            raise BadInputError(visible(f"{file}: {none}: {found}"))
-        point = cls(file, data, rows, left, frames, untimed, sessions)
-        point.look()
-        return point
-
-    def look(self) -> None:
-        """What the payloads of control packets say."""
-        for row in self.rows:
-            row["reports"], row["rtcp"], row["application_data"] = [], b"", False
-            row["role"] = CONTROL
-            at, end = row["payload_at"], row["payload_end"]
-            if at is None or row["rtp_seq"] is not None:
-                continue
-            if row["content"] == "rtcp":
-                row["rtcp"] = self.data[at:end]
-                row["reports"] = reports.read(row["rtcp"])
-            elif row["content"] == "dtls":
-                row["application_data"] = self.data[at] == APPLICATION_DATA
-            elif row["content"] in (None, "other") and b"v=0" in (text := self.data[at:end]):
-                self.sessions.add(json.loads(_core.sdp(text) or "[]"))
-
-
 def read(
     points: list[Point], *, sessions: Sessions, delay_s: float | None, offset_s: float
 ) -> Trace:
@@ -150,8 +70,6 @@ def read(
         delay_s: the network delay before a single capture, if known.
         offset_s: the clock of the second capture minus that of the first.
     """
-    from talkspurt.importing import matching
-
     shift = [0, round(offset_s * 1e9)]
     start = min(point.rows[0]["time_ns"] - shift[i] for i, point in enumerate(points))
     end = max(point.rows[-1]["time_ns"] - shift[i] for i, point in enumerate(points))
@@ -176,226 +94,12 @@ def read(
     return Trace("capture", made.ways, made.links, (end - start) / 1e9, made.notes, skipped, facts)
 
 
-class Flows:
-    """Directions as they are found, and the names of flows."""
-
-    def __init__(self, sessions: Sessions, delay_s: float | None) -> None:
-        self.sessions, self.delay_s = sessions, delay_s
-        self.data = b""
-        self.ways: list[Way] = []
-        self.links: dict[str, tuple[str, str]] = {}
-        self.notes: list[str] = []
-        self.facts: dict[str, Any] = {}
-        self.skipped: dict[str, int] = {}
-        self.count: Counter[str] = Counter()
-
-    def name(self, protocol: str) -> str:
-        """The name of the next flow of a kind."""
-        self.count[protocol] += 1
-        return f"{protocol}-{self.count[protocol]}"
-
-    def link(self, sender: str, receiver: str) -> str:
-        """The name of the link between two hosts."""
-        name = f"{sender}-{receiver}"
-        self.links.setdefault(name, (sender, receiver))
-        return name
-
-    def note(self, text: str) -> None:
-        """Say something once."""
-        if text not in self.notes:
-            self.notes.append(text)
-
-    def add(self, found: Found, parts: list[Part]) -> list[Way]:
-        """A flow of one or two directions; the first sends data, and opened if both do."""
-        talk, kind = found.talk, found.kind
-        flow = self.name(kind)
-        added = []
-        for number, (side, (end, rows)) in enumerate(zip(("from", "to"), parts, strict=False)):
-            other = talk.other(end)
-            way = Way(flow, side, talk.protocol, "unknown", end[0], other[0])
-            way.facts = {"source": _end(end), "destination": _end(other)}
-            way.routes = [[self.link(end[0], other[0])]]
-            media = kind == "rtp" and number < len(found.ssrcs)
-            _fill(way, rows, kind)
-            if "restarts" in way.facts:
-                self.note(
-                    f"the source of {way.name} restarts with new numbers: what was lost in between "
-                    "is not known"
-                )
-            if media:
-                self._media(way, rows, (end, other, found.ssrcs[number]))
-            added.append(way)
-        if kind == "rtp":
-            reports.add(added, found, parts)
-        self.ways += added
-        return added
-
-    def _media(self, way: Way, rows: list[Row], stream: tuple[End, End, int]) -> None:
-        here, there, ssrc = stream
-        data = [row for row in rows if row["role"] == DATA and row["packet"] is not None]
-        names = {
-            kind: payload.name
-            for kind in {row["rtp_type"] for row in data}
-            if (payload := self.sessions.payload(here, there, ssrc, kind)) is not None
-        }
-        # Of redundant data, the primary encoding (RFC 2198).
-        kind = Counter(row["rtp_type"] for row in data).most_common(1)[0][0]
-        known = self.sessions.payload(here, there, ssrc, kind)
-        red = None
-        if names.get(kind) == "RED" and (red := rtp.redundancy(data, kind, self.data)):
-            known = self.sessions.payload(here, there, ssrc, red.primary) or known
-            way.facts["redundant_blocks"] = red.blocks
-        name, clock = (known.encoding, known.clock_hz) if known else (None, None)
-        way.facts |= {
-            "ssrc": ssrc, "payload_type": kind, "encoding": name, "clock_hz": clock
-        }  # fmt: skip
-        if len(data) <= SHORT:
-            return
-        if clock is None:
-            self.note(
-                f"payload type {kind} is dynamic, and its clock not known: no jitter by RFC 3550 "
-                f"and no MOS; --payload {kind}=ENCODING/CLOCK or --sdp FILE names it"
-            )
-            return
-        # Copies of packets, and events (RFC 4733), are not part of the sound.
-        events = rtp.event_types(data, kind, names)
-        media = [row for row in data if row["rtp_type"] not in events]
-        stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
-        for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
-            packet = row["packet"]
-            row["media_s"] = packet.media_s = time
-            packet.noise = row["rtp_type"] == COMFORT_NOISE or names.get(row["rtp_type"]) == "CN"
-            packet.marker = bool(row["rtp_marker"])
-            # Another encoding is played, but nothing decodes it, nor what was cut off.
-            there = row["payload_at"] is not None and (
-                row["payload_end"] - row["payload_at"] == rtp.media_bytes(row)
-            )
-            if row["rtp_type"] == kind and there:
-                packet.payload = row["payload_at"], row["payload_end"]
-        speed = drift.found([(row["media_s"], row["t"]) for row in media])
-        if speed is not None:
-            way.facts |= speed.facts()
-            if note := speed.note(way.name, clock):
-                self.note(note)
-        frame = rtp.frame_s(media, stamps, clock)
-        codec = rtp.codec(known, media, frame) if known and frame else None
-        if codec is None or frame is None:
-            return
-        ppm = speed.ppm if speed is not None and speed.is_clock else 0.0
-        transit = min(row["t"] - row["media_s"] * (1 + ppm * 1e-6) for row in media)
-        way.source = "speech"
-        settings = rtp.settings(codec, media, frame, red)
-        notes = [speed.assumed()] if ppm and speed is not None else []
-        way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
-
-
-COMFORT_NOISE = 13
-"""RFC 3551 §6."""
-
-
-def _end(end: End) -> str:
-    return f"[{end[0]}]:{end[1]}" if ":" in end[0] else f"{end[0]}:{end[1]}"
-
-
-DCCP_OPENS = (0, 1)
-"""DCCP-Request and DCCP-Response."""
-DCCP_WINDOW = 100
-"""The initial sequence window (RFC 4340 §7.5.2)."""
-
-
-def _fill(way: Way, rows: list[Row], kind: str) -> None:
-    """The packets of a direction as they passed, and what numbers tell."""
-    way.sees_sent = False
-    way.counts = kind in ("rtp", "dccp")
-    numbers, restarts = _numbers(rows, kind)
-    if restarts:
-        way.facts["restarts"] = len(restarts)
-    fresh, again = fresh_bytes(rows, kind)
-    seen: set[int] = set()
-    copies = 0
-    for place, row in enumerate(rows):
-        row["order"] = place if numbers[place] is None else numbers[place]
-        row["restart"] = place in restarts
-        if way.counts and numbers[place] is not None:
-            if numbers[place] in seen:
-                copies += 1
-                row["packet"] = None
-                row["role"] = DUPLICATE
-                continue
-            seen.add(row["order"])
-        media = 0
-        payload = row["payload_bytes"]
-        if kind == "rtp" and row["rtp_header_bytes"]:
-            media = min(row["rtp_header_bytes"] + row["rtp_padding_bytes"], payload)
-        heads = (row["network_header_bytes"], row["transport_header_bytes"], media)
-        whole = not row["chunks_cut"]
-        row["packet"] = Packet(
-            place, row["role"] == DATA, row["ip_bytes"], None, row["t"], "received",
-            heads if whole else None, payload - media if whole else None, fresh[place], None,
-        )  # fmt: skip
-        way.packets.append(row["packet"])
-    if copies:
-        way.facts["duplicate_packets"] = copies
-    repairs = [row for row in rows if row["role"] == REPAIR]
-    if repairs:
-        way.facts["repair_packets"] = len(repairs)
-        way.facts["repair_bytes"] = sum(row["ip_bytes"] for row in repairs)
-    if kind in ("tcp", "sctp"):
-        if any(row["chunks_cut"] for row in rows):
-            way.facts["chunks_cut_off"] = True
-        way.facts["retransmitted_packets"] = len(again)
-        way.facts["retransmitted_bytes"] = sum(size for _, size in again)
-        way.events += [(rows[place]["t"], "retransmission") for place, _ in again]
-    _openings(way, rows)
-
-
-OPENINGS = {
-    "dccp": {0: "request", 1: "response", 5: "close_request", 6: "close", 7: "reset"},
-    "sctp": {1: "init", 2: "init_ack", 6: "abort", 7: "shutdown", 14: "shutdown_complete"},
-}
-"""Events of connections by kind of packet or chunk."""
-
-
-def _openings(way: Way, rows: list[Row]) -> None:
-    """Events of connections."""
-    for row in rows:
-        if row["protocol"] == "tcp":
-            way.events += [(row["t"], flag) for flag in ("syn", "fin", "rst") if row[flag]]
-        elif text := OPENINGS.get(row["protocol"], {}).get(row["kind"]):
-            way.events.append((row["t"], text))
-
-
-def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:
-    """The number of each packet, if its protocol counts them, and the places of restarts."""
-    if kind == "rtp":
-        places = [place for place, row in enumerate(rows) if row["role"] == DATA]
-        found, restarts = rtp.numbers([rows[place] for place in places])
-        numbers: list[int | None] = [None] * len(rows)
-        for place, number in zip(places, found, strict=True):
-            numbers[place] = number
-        return numbers, {places[i] for i in restarts}
-    if kind == "dccp":
-        # RFC 4340 §7.6: short numbers are the lower 24 bits.
-        plain = rtp.unwrapped([row["seq"] & 0xFFFFFF for row in rows], 24)
-        shift, begun = 0, set()
-        counted: list[int | None] = []
-        for place, (row, number) in enumerate(zip(rows, plain, strict=True)):
-            follows = not place or 0 <= number - plain[place - 1] <= DCCP_WINDOW
-            if row["kind"] in DCCP_OPENS and not follows:
-                # Another connection on the same ports, with an initial number of its own (§7.2).
-                shift = max(n for n in counted if n is not None) + 1 - number
-                begun.add(place)
-            counted.append(number + shift)
-        return counted, begun
-    return [None] * len(rows), set()
-
-
 def _single(point: Point, made: Flows) -> None:
     for found in Demultiplexer(point.rows, point.sessions).found:
         made.data = point.data
         for (_, rows), way in zip(found.parts, made.add(found, found.parts), strict=True):
             kept = [row for row in rows if row["packet"] is not None]
-            _number(way, kept, found.kind)
+            number(way, kept, found.kind)
             for packet in way.packets:
                 way.hops.append(
                     Hop(packet.number, way.routes[0][0], packet.ip_bytes, None, None,
@@ -409,34 +113,3 @@ def _single(point: Point, made: Flows) -> None:
         "packets lost before the capture are known by their numbers for RTP and DCCP, and not "
         "known for TCP, SCTP and other UDP"
     )
-
-
-def _number(way: Way, rows: list[Row], kind: str) -> None:
-    """Numbers the packets in the order in which they were sent, with those that are missing."""
-    if not way.counts:
-        return
-    keys: list[tuple[int, int, Packet]] = []
-    last = None
-    for place, row in enumerate(rows):
-        if kind == "rtp" and row["role"] != DATA:
-            # Behind the RTP packet that it followed.
-            keys.append((rows[0]["order"] if last is None else last, place + 1, row["packet"]))
-        else:
-            last = row["order"]
-            keys.append((last, 0, row["packet"]))
-    data = {order: packet for order, _, packet in keys if packet.data}
-    there = {order for order, behind, _ in keys if not behind}
-    if data:
-        before = data[min(data)].media_s
-        step = way.speech.packet_s if way.speech else None
-        for order in range(min(data), max(data) + 1):
-            if order in data:
-                before = data[order].media_s
-            elif order not in there:
-                # The media time of a missing packet, if it continued what came before.
-                before = before + step if before is not None and step is not None else None
-                keys.append((order, 0, Packet(0, True, None, None, None, "lost", media_s=before)))
-    keys.sort(key=lambda key: key[:2])
-    for number, (_, _, packet) in enumerate(keys):
-        packet.number = number
-    way.packets = [packet for _, _, packet in keys]

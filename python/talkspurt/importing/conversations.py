@@ -1,6 +1,6 @@
 """Finds the flows in the packets of a capture, and says what each packet is.
 
-Content is told apart by its first bytes (RFC 7983, RFC 5761), which the compiled part does. A
+Content is distinguished by its first bytes (RFC 7983, RFC 5761), which the compiled part does. A
 source of RTP is a flow of one direction; two that answer each other are one flow.
 """
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing.capture import Flows, Point
 from talkspurt.importing.conversations import Demultiplexer, Found, Row
+from talkspurt.importing.directions import Flows
 from talkspurt.importing.model import Hop, Way
+from talkspurt.importing.point import Point
 from talkspurt.importing.spans import fresh_bytes
 
 

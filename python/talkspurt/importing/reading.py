@@ -21,6 +21,7 @@ from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
 from talkspurt.importing import capture, ns2
 from talkspurt.importing.model import Trace
+from talkspurt.importing.point import Point
 from talkspurt.importing.rtp import CLOCKS
 from talkspurt.importing.sessions import Payload, Sessions
 from talkspurt.importing.tables import Tables
@@ -103,8 +104,7 @@ def import_trace(
         given_sdp = [] if sdp is None else description(Path(sdp))
         sessions = Sessions(meanings, given=given_sdp)
         points = [
-            capture.Point.read(file, data, sessions)
-            for file, data in zip(paths, contents, strict=True)
+            Point.read(file, data, sessions) for file, data in zip(paths, contents, strict=True)
         ]
         trace = capture.read(points, sessions=sessions, delay_s=delay_s, offset_s=clock_offset_s)
     return _result(paths, contents, trace, Tables(trace, buffer, contents[0]), began)

@@ -1,0 +1,84 @@
+"""The packets of a capture file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from talkspurt import _core
+from talkspurt._text.escaping import visible
+from talkspurt.errors import BadInputError
+from talkspurt.importing import reports
+from talkspurt.importing.conversations import APPLICATION_DATA, CONTROL, Row
+from talkspurt.importing.sessions import Sessions
+
+
+@dataclass
+class Point:
+    """The packets of one capture.
+
+    Attributes:
+        file: the capture.
+        data: its bytes.
+        rows: packets of known protocols, in order of time, with their chunks and reports.
+        left_out: the frames without a packet, and why.
+        frames: their number.
+        untimed: how many of them have no time.
+        sessions: what is known of payload types and ports.
+    """
+
+    file: Path
+    data: bytes
+    rows: list[Row]
+    left_out: list[tuple[int, str]]
+    frames: int
+    untimed: int = 0
+    sessions: Sessions = field(default_factory=Sessions)
+
+    @classmethod
+    def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
+        """A capture file.
+
+        Raises:
+            BadInputError: if it cannot be read or has no packets of a known protocol.
+        """
+        try:
+            packets, chunks, left_out, frames, untimed = _core.capture(data)
+        except ValueError as error:
+            raise BadInputError(visible(f"{file}: {error}")) from None
+        rows = pl.DataFrame(packets).sort("time_ns", maintain_order=True).to_dicts()
+        by_frame: dict[int, list[Row]] = {}
+        for chunk in pl.DataFrame(chunks).iter_rows(named=True):
+            by_frame.setdefault(chunk["frame"], []).append(chunk)
+        for row in rows:
+            row["chunks"] = by_frame.get(row["frame"], [])
+        left = list(pl.DataFrame(left_out).iter_rows())
+        if not frames:
+            raise BadInputError(visible(f"{file}: holds no packets"))
+        if not rows:
+            found = ", ".join(f"{n} {kind}" for kind, n in Counter(why for _, why in left).items())
+            none = "holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP"
+            raise BadInputError(visible(f"{file}: {none}: {found}"))
+        point = cls(file, data, rows, left, frames, untimed, sessions)
+        point.look()
+        return point
+
+    def look(self) -> None:
+        """What the payloads of control packets say."""
+        for row in self.rows:
+            row["reports"], row["rtcp"], row["application_data"] = [], b"", False
+            row["role"] = CONTROL
+            at, end = row["payload_at"], row["payload_end"]
+            if at is None or row["rtp_seq"] is not None:
+                continue
+            if row["content"] == "rtcp":
+                row["rtcp"] = self.data[at:end]
+                row["reports"] = reports.read(row["rtcp"])
+            elif row["content"] == "dtls":
+                row["application_data"] = self.data[at] == APPLICATION_DATA
+            elif row["content"] in (None, "other") and b"v=0" in (text := self.data[at:end]):
+                self.sessions.add(json.loads(_core.sdp(text) or "[]"))
