@@ -41,10 +41,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import eventlog
 import recordings
 
 import traces
+from talkspurt.importing.webrtc import eventlog
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "apps"))
 import chromium
@@ -96,42 +96,45 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
     rows = chromium.statistics(told, "inbound-rtp", "audio")
     utc_ms = log.begin_utc_ms - log.begin_ms
     ssrc = rows[-1]["ssrc"]
-    packets = [one for one in log.packets if one.ssrc == ssrc]
-    first = packets[0].arrival_ms
+    packets = [one for one in log.incoming_rtp if one.ssrc == ssrc]
+    first = packets[0].timestamp_ms
     end = first + 1e3 * traces.CALL_S
     rows = [one for one in rows if one["packetsReceived"] and one["timestamp"] - utc_ms <= end]
-    packets = [one for one in packets if one.arrival_ms <= end]
+    packets = [one for one in packets if one.timestamp_ms <= end]
     newest = list(accumulate(packets, later))
+    logged_ms = [newest[row["packetsReceived"] - 1].timestamp_ms for row in rows]
     gaps = [
-        row["lastPacketReceivedTimestamp"] - utc_ms - newest[row["packetsReceived"] - 1].arrival_ms
-        for row in rows
+        row["lastPacketReceivedTimestamp"] - utc_ms - at
+        for row, at in zip(rows, logged_ms, strict=True)
     ]
     if min(gaps) < CLOCK_MS[0] or max(gaps) > CLOCK_MS[1]:
         raise RuntimeError(f"the clocks of log and samples differ by {min(gaps)} to {max(gaps)} ms")
     repaired = with_fec(folder / "network" / "line.pcapng", ssrc)
-    packets = [one for one in packets if one.size]
+    packets = [one for one in packets if one.payload_size]
     columns = {
-        "sequence": [one.sequence for one in packets],
-        "timestamp": [one.timestamp for one in packets],
-        "ms": [one.arrival_ms - first for one in packets],
-        "size": [one.size for one in packets],
-        "fec": [at for at, one in enumerate(packets) if one.sequence in repaired],
+        "sequence": [one.sequence_number for one in packets],
+        "timestamp": [one.rtp_timestamp for one in packets],
+        "ms": [one.timestamp_ms - first for one in packets],
+        "size": [one.payload_size for one in packets],
+        "fec": [at for at, one in enumerate(packets) if one.sequence_number in repaired],
     }
     return {
         "chromium": subprocess.check_output(chromium.VERSION, text=True).split(" built")[0].strip(),
         "clock_ms": [round(min(gaps), 3), round(max(gaps), 3)],
         "arrivals": columns,
         "playouts": [
-            one.time_ms - first for one in log.playouts if one.ssrc == ssrc and one.time_ms <= end
+            one.timestamp_ms - first
+            for one in log.playouts
+            if one.local_ssrc == ssrc and one.timestamp_ms <= end
         ],
         "samples": {"ms": [round(row["timestamp"] - utc_ms - first, 3) for row in rows]}
         | {name: [row[name] for row in rows] for name in COUNTERS},
     }
 
 
-def later(one: eventlog.Packet, other: eventlog.Packet) -> eventlog.Packet:
-    """The one that was sent later. Chromium has no arrival of what comes after it."""
-    return other if (other.sequence - one.sequence) % 0x10000 < 0x8000 else one
+def later(one: Any, other: Any) -> Any:
+    """The packet that was sent later. Chromium has no arrival of what comes after it."""
+    return other if (other.sequence_number - one.sequence_number) % 0x10000 < 0x8000 else one
 
 
 def with_fec(capture: Path, ssrc: int) -> set[int]:
