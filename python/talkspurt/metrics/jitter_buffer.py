@@ -1,12 +1,13 @@
 """What a jitter buffer did, over time: the counters of ``RTCInboundRtpStreamStats``.
 
 They are named as in ``webrtc-internals`` and counted from the table of frames, for any buffer and
-origin of a result. Amounts of sound are in seconds, where WebRTC counts samples.
+origin of a result; an imported dump has them as gauges. Amounts of sound are in seconds, where
+WebRTC counts samples.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -43,13 +44,68 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
         flow: a direction that carries speech.
         bin_s: width of the bins in seconds.
     """
+    if (facts := _imported(result, flow)) is not None:
+        return _recorded(result, flow, facts, bin_s)
     return _rows(result, flow, ((pl.col("playout_s") / bin_s + 1e-9).floor() * bin_s))
 
 
 def total(result: RunData, flow: str, column: str) -> float | None:
     """A column of :func:`over_time` over the whole call; None for a flow without speech."""
-    rows = _rows(result, flow, pl.lit(0.0))
+    if (facts := _imported(result, flow)) is not None:
+        rows = _recorded(result, flow, facts, None)
+    else:
+        rows = _rows(result, flow, pl.lit(0.0))
     return None if rows.is_empty() else rows[column][0]
+
+
+RECORDED = {
+    "waited_s": "jitterBufferDelay", "aimed_s": "jitterBufferTargetDelay",
+    "jitter_buffer_emitted_s": "jitterBufferEmittedCount", "concealed_s": "concealedSamples",
+    "silent_concealed_s": "silentConcealedSamples", "concealment_events": "concealmentEvents",
+    "inserted_s": "insertedSamplesForDeceleration", "removed_s": "removedSamplesForAcceleration",
+    "total_received_s": "totalSamplesReceived",
+}  # fmt: skip
+"""The members of an imported dump."""
+
+
+def _imported(result: RunData, flow: str) -> dict[str, Any] | None:
+    """What is known of a stream of a dump; None for all other flows."""
+    facts = result.manifest.get("imported", {}).get("flows", {}).get(flow, {})
+    return facts if "samples" in facts else None
+
+
+def _recorded(
+    result: RunData, flow: str, facts: dict[str, Any], bin_s: float | None
+) -> pl.DataFrame:
+    """By how much the counters of a dump grew in each bin; without bins, what they have at last."""
+    of = {member: name for name, member in RECORDED.items()}
+    # Samples: those of G.722 come twice as fast as its clock (RFC 3551 §4.5.2).
+    rate = 16_000 if facts.get("mimeType") == "audio/G722" else facts.get("clockRate", 48_000)
+    before = pl.col("value").shift().over("gauge")
+    kept = result.gauges(flow).with_columns(name=pl.col("gauge").str.extract(r"([^.]+)$"))
+    kept = kept.filter(pl.col("name").is_in([*of])).sort("time_s", maintain_order=True)
+    # A counter that is less than before has begun again.
+    grown = pl.when(pl.col("value") >= before).then(pl.col("value") - before).otherwise("value")
+    grown = grown if bin_s is None else pl.when(before.is_not_null()).then(grown)
+    place = pl.lit(0.0) if bin_s is None else (pl.col("time_s") / bin_s + 1e-9).floor() * bin_s
+    sums = (
+        kept.with_columns(time_s=place, value=grown, name=pl.col("name").replace_strict(of))
+        .drop_nulls("value")
+        .group_by("time_s", "name")
+        .agg(pl.col("value").sum())
+        .pivot("name", index="time_s", values="value")
+        .sort("time_s")
+    )
+    there = [name for name in RECORDED if name in sums.columns]
+    gone = [pl.lit(None, pl.Float64).alias(name) for name in RECORDED if name not in there]
+    scaled = [pl.col(name) / (1 if name == "concealment_events" else rate) for name in there]
+    sums = sums.select("time_s", *scaled, *gone)
+    emitted = pl.col("jitter_buffer_emitted_s")
+    means = [
+        pl.when(emitted > 0).then(pl.col(part) / emitted).alias(name)
+        for name, part in MEANS.items()
+    ]
+    return sums.select("time_s", *means, *COUNTERS)
 
 
 def _rows(result: RunData, flow: str, bins: pl.Expr) -> pl.DataFrame:

@@ -1,0 +1,410 @@
+"""Dumps of WebRTC statistics: the forms in which they are saved give the same tables, with the numbers that
+the statistics have; damaged ones give tables or one error."""
+
+import copy
+import json
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import talkspurt
+from command import succeed
+from conftest import row_of
+from talkspurt.errors import BadInputError
+from talkspurt.importing.webrtc import dump, streams
+from talkspurt.metrics.computing import compute
+
+BEGIN_MS = 1.7e12
+
+
+def sample(second):
+    """What getStats tells of a call of audio, and of video that is sent, every second."""
+    at = BEGIN_MS + 1000 * second + (second * 7) % 5
+    common = {"timestamp": at}
+    rows = [
+        {"id": "IT01A5", "type": "inbound-rtp", "kind": "audio", "ssrc": 5, "mid": "0",
+         "codecId": "CIT", "packetsReceived": 50 * second, "packetsLost": second // 2,
+         "bytesReceived": 4000 * second, "headerBytesReceived": 1400 * second, "jitter": 0.01,
+         "concealedSamples": 480 * second, "totalSamplesReceived": 48_000 * second,
+         "jitterBufferDelay": 40.5 * second, "jitterBufferEmittedCount": 900 * second,
+         "trackIdentifier": "a"},
+        {"id": "OT01V7", "type": "outbound-rtp", "kind": "video", "ssrc": 7, "codecId": "COT",
+         "mediaSourceId": "SV2", "remoteId": "RI7", "packetsSent": 30 * second,
+         "bytesSent": 30_000 * second, "headerBytesSent": 900 * second,
+         "qualityLimitationDurations": {"cpu": 0, "bandwidth": 1.5}, "active": True},
+        {"id": "RI7", "type": "remote-inbound-rtp", "kind": "video", "ssrc": 7, "localId": "OT01V7",
+         "jitter": 0.002, "roundTripTime": 0.05, "packetsLost": 3},
+        {"id": "SV2", "type": "media-source", "kind": "video", "width": 640},
+        {"id": "T01", "type": "transport", "selectedCandidatePairId": "CP2",
+         "srtpCipher": "AES_CM_128_HMAC_SHA1_80", "packetsSent": 90 * second},
+        {"id": "CP1", "type": "candidate-pair", "state": "failed", "priority": 2**62},
+        {"id": "CP2", "type": "candidate-pair", "state": "succeeded", "localCandidateId": "L",
+         "remoteCandidateId": "R", "availableOutgoingBitrate": 1e6},
+        {"id": "L", "type": "local-candidate", "address": "10.0.0.1", "protocol": "udp"},
+        {"id": "R", "type": "remote-candidate", "address": "", "protocol": "udp"},
+        {"id": "CIT", "type": "codec", "mimeType": "audio/opus", "clockRate": 48000,
+         "payloadType": 111, "sdpFmtpLine": "minptime=10;useinbandfec=1"},
+        {"id": "COT", "type": "codec", "mimeType": "video/VP8", "clockRate": 90000},
+    ]  # fmt: skip
+    return {row["id"]: {**row, **common} for row in rows}
+
+
+SAMPLES = [sample(second) for second in range(1, 11)]
+
+
+def internals(samples, *, with_times=True):
+    """A dump of chrome://webrtc-internals of the samples."""
+
+    def text(ms):
+        return datetime.fromtimestamp(ms / 1e3, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+    series = {}
+    for one in samples:
+        for name, row in one.items():
+            for member, value in row.items():
+                if member in ("id", "type") or (member == "timestamp" and not with_times):
+                    continue
+                key = f"{name}-{member}"
+                made = series.setdefault(
+                    key,
+                    {"startTime": text(row["timestamp"]), "statsType": row["type"], "values": []},
+                )
+                made["endTime"] = text(row["timestamp"])
+                made["values"].append(value)
+    series["IT01A5-[packetsReceived/s]"] = {
+        "startTime": text(BEGIN_MS), "endTime": text(BEGIN_MS), "statsType": "inbound-rtp",
+        "values": [50],
+    }  # fmt: skip
+    stats = {key: {**one, "values": json.dumps(one["values"])} for key, one in series.items()}
+    log = [{"timestamp": BEGIN_MS + 500, "type": "connectionstatechange", "value": '"connected"'}]
+    connection = {"url": "https://call.example/", "stats": stats, "updateLog": log}
+    return {"getUserMedia": [], "PeerConnections": {"12-1": connection}, "UserAgent": "Chrome/156"}
+
+
+SHAPES = {
+    "objects by identifier": SAMPLES,
+    "lists": [[*one.values()] for one in SAMPLES],
+    "pairs": [[[name, row] for name, row in one.items()] for one in SAMPLES],
+    "around": {"stats": SAMPLES},
+    "with a time": [{"timestamp": 5.0, "stats": one} for one in SAMPLES],
+    "ours": [{"now": 5.0, "kept": [*one.values()]} for one in SAMPLES],
+    "microseconds": [
+        {name: {**row, "timestamp": 1000 * row["timestamp"]} for name, row in one.items()}
+        for one in SAMPLES
+    ],
+    "webrtc-internals": internals(SAMPLES),
+}
+
+
+def read(content):
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    return streams.Tables(dump.read(data))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_forms_give_the_same_tables(shape):
+    made = read(SHAPES[shape]).made
+    expected = read(SAMPLES).made
+    for name in ("flows", "series"):
+        assert made[name].equals(expected[name]), name
+    key = ["flow", "side", "gauge", "time_s"]
+    # A member that is an object is text in webrtc-internals.
+    apart = pl.col("gauge").str.contains("Durations")
+    ours, theirs = (one["gauges"].filter(~apart).sort(key) for one in (made, expected))
+    assert ours.equals(theirs)
+
+
+def test_a_sample_a_line_is_read():
+    lines = "\n".join(json.dumps(one) for one in SAMPLES)
+    assert read(lines.encode()).made["flows"].equals(read(SAMPLES).made["flows"])
+
+
+def test_columns_have_what_the_statistics_say():
+    tables = read(SAMPLES)
+    audio, video = tables.made["flows"].to_dicts()
+    assert (audio["name"], audio["source"], audio["from"], audio["to"]) == (
+        "rtp-1", "speech", "remote", "local"
+    )  # fmt: skip
+    assert (audio["received_packets"], audio["lost_packets"], audio["sent_packets"]) == (
+        500,
+        5,
+        505,
+    )
+    assert audio["concealed_ratio"] == pytest.approx(0.01)
+    assert audio["jitter_s"] == pytest.approx(0.01)
+    # IPv4, UDP and the tag of SRTP are 38 bytes a packet.
+    assert audio["received_bytes"] == 40_000 + 14_000 + 500 * 38
+    seconds = (SAMPLES[-1]["T01"]["timestamp"] - SAMPLES[0]["T01"]["timestamp"]) / 1e3
+    assert audio["throughput_bps"] == pytest.approx(8 * 9 * (4000 + 1400 + 50 * 38) / seconds)
+    assert audio["goodput_bps"] == pytest.approx(8 * 36_000 / seconds)
+    assert audio["mos"] is None and "mouth-to-ear" in audio["quality_note"]
+    assert (video["source"], video["sent_packets"], video["payload_bytes"]) == (
+        "video",
+        300,
+        300_000,
+    )
+    assert video["sent_bytes"] == 300_000 + 9_000 + 300 * 38
+    assert video["network_header_bytes"] == 300 * 20
+    # What the other end last reported is older than what was sent.
+    assert video["lost_packets"] is None and video["jitter_s"] == pytest.approx(0.002)
+    series = tables.made["series"]
+    assert series.filter(flow="rtp-1")["received_packets"].to_list() == [50] * 9
+    assert series.filter(flow="rtp-1")["lost_packets"].sum() == 5
+    assert series.filter(flow="rtp-2")["sent_packets"].to_list() == [30] * 9
+    assert tables.width == 1.0
+
+
+def test_every_number_is_a_gauge_at_the_end_that_has_it():
+    gauges = read(SAMPLES).made["gauges"]
+    of = {
+        (row["gauge"], row["flow"], row["side"])
+        for row in gauges.select("gauge", "flow", "side").unique().to_dicts()
+    }
+    assert of >= {
+        ("inbound-rtp.jitterBufferDelay", "rtp-1", "to"), ("jitter", "rtp-1", "to"),
+        ("outbound-rtp.qualityLimitationDurations.bandwidth", "rtp-2", "from"),
+        ("remote-inbound-rtp.packetsLost", "rtp-2", "to"), ("rtcp_rtt", "rtp-2", "from"),
+        ("media-source.width", "rtp-2", "from"), ("transport.packetsSent", "rtp-2", "from"),
+        ("candidate-pair.availableOutgoingBitrate", "rtp-2", "from"),
+    }  # fmt: skip
+    assert not {
+        gauge for gauge, _, _ in of if gauge.endswith(("ssrc", "active", "priority", "mid"))
+    }
+    delays = gauges.filter(gauge="inbound-rtp.jitterBufferDelay")["value"].to_list()
+    assert delays == [40.5 * second for second in range(1, 11)]
+    # Only changes.
+    assert gauges.filter(gauge="media-source.width").height == 1
+
+
+def changed(name, member, values):
+    """The samples with other values of a member; ... is none."""
+    samples = copy.deepcopy(SAMPLES)
+    for one, value in zip(samples, values, strict=False):
+        if value is ...:
+            one[name].pop(member, None)
+        else:
+            one[name][member] = value
+    return samples
+
+
+def test_counters_that_begin_again_count_on():
+    values = [50, 100, 150, 20, 70, 120, 170, 220, 270, 320]
+    tables = read(changed("IT01A5", "packetsReceived", values))
+    assert tables.made["flows"]["received_packets"][0] == 150 + 320
+    assert tables.shown[0].facts["restarts"] == {"packetsReceived": 1}
+    series = tables.made["series"].filter(flow="rtp-1")["received_packets"].to_list()
+    assert series == [50, 50, 20, 50, 50, 50, 50, 50, 50]
+
+
+def test_what_is_missing_is_shared_by_its_bins():
+    values = [50, 100, ..., ..., 250, 300, 350, 400, 450, 500]
+    for form in (lambda it: it, internals):
+        tables = read(form(changed("IT01A5", "packetsReceived", values)))
+        series = tables.made["series"].filter(flow="rtp-1")["received_packets"]
+        assert series.sum() == 450 and len(series) == 9
+        assert tables.made["flows"]["received_packets"][0] == 500
+
+
+def test_a_member_that_comes_late_has_the_times_of_its_values():
+    values = [..., ..., 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, ..., ...]
+    expected = read(changed("IT01A5", "late", values)).made["gauges"]
+    found = read(internals(changed("IT01A5", "late", values))).made["gauges"]
+    rows = [one.filter(gauge="inbound-rtp.late").sort("time_s") for one in (found, expected)]
+    assert rows[0].height == 6 and rows[0].equals(rows[1])
+
+
+@pytest.mark.parametrize("values", [["50", "100", "150"], [float("nan"), None, True]])
+def test_text_with_a_number_is_one_and_others_are_none(values):
+    tables = read(changed("IT01A5", "packetsReceived", values))
+    assert tables.made["flows"]["received_packets"][0] == 500
+    found = tables.made["gauges"].filter(gauge="inbound-rtp.packetsReceived")["value"].to_list()
+    begin = 1 if values[0] == "50" else 4
+    assert found == [50.0 * second for second in range(begin, 11)]
+
+
+@pytest.mark.parametrize("value", [-1, 2**80, 1e300, "x", [1], {"a": {"b": 1}}])
+def test_a_value_that_no_column_can_have_is_null(value):
+    for name in ("packetsReceived", "packetsLost", "bytesReceived", "concealedSamples", "jitter"):
+        tables = read(changed("IT01A5", name, [value] * 10))
+        for table, frame in tables.made.items():
+            assert frame.null_count().height or not frame.height, table
+        flows = tables.made["flows"].to_dicts()[0]
+        if name == "packetsReceived":
+            assert flows["received_packets"] is None
+
+
+def test_one_sample_has_counts_but_no_rates():
+    tables = read(SAMPLES[:1])
+    audio = tables.made["flows"].to_dicts()[0]
+    assert (audio["received_packets"], audio["goodput_bps"]) == (50, None)
+    assert tables.made["series"].is_empty() and tables.made["gauges"].height > 20
+
+
+def test_dumps_before_version_117_have_evenly_spaced_values():
+    tables = read(internals(SAMPLES, with_times=False))
+    assert tables.made["flows"]["received_packets"].to_list() == [500, None]
+    assert tables.trace.duration_s == pytest.approx(9.0, abs=0.01)
+    assert "evenly spaced" in " ".join(tables.trace.notes)
+
+
+def test_old_statistics_have_concealment_in_those_of_the_track():
+    samples = changed("IT01A5", "trackId", ["TR1"] * 10)
+    for second, one in enumerate(samples, 1):
+        row = one["IT01A5"]
+        track = {name: row.pop(name) for name in ("concealedSamples", "totalSamplesReceived")}
+        one["TR1"] = {"id": "TR1", "type": "track", "timestamp": row["timestamp"], **track}
+        assert track["concealedSamples"] == 480 * second
+    tables = read(samples)
+    assert tables.made["flows"]["concealed_ratio"][0] == pytest.approx(0.01)
+    assert "track.concealedSamples" in tables.made["gauges"]["gauge"].to_list()
+
+
+def test_what_is_not_known_leaves_columns_null():
+    for name, member, value in (
+        ("T01", "srtpCipher", "UNKNOWN"), ("L", "candidateType", "relay"), ("L", "address", ""),
+        ("L", "protocol", "tcp"),
+    ):  # fmt: skip
+        flows = read(changed(name, member, [value] * 10)).made["flows"]
+        assert flows.select("received_bytes", "sent_bytes", "throughput_bps").null_count().row(0) == (
+            2, 2, 2
+        ), member  # fmt: skip
+        assert flows["goodput_bps"][0] is not None
+
+
+def test_several_connections_have_ends_of_their_own():
+    content = internals(SAMPLES)
+    content["PeerConnections"]["12-2"] = content["PeerConnections"]["12-1"]
+    tables = read(content)
+    assert [way.receiver for way in tables.shown] == ["local", "remote-1", "local", "remote-2"]
+    assert [one["name"] for one in tables.trace.facts["connections"]] == ["12-1", "12-2"]
+    assert tables.trace.facts["connections"][0]["changes"][0][1:] == [
+        "connectionstatechange", "connected"
+    ]  # fmt: skip
+
+
+def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):
+    file = tmp_path / "webrtc_internals_dump.txt"
+    file.write_text(json.dumps(internals(SAMPLES), indent=1))
+    told = succeed("import", file, "--out", tmp_path / "dump", cwd=tmp_path)
+    assert "rtp-1" in told.stdout
+    result = talkspurt.load(tmp_path / "dump")
+    assert row_of(result, "rtp-1")["received_packets"] == 500
+    assert result.manifest["imported"]["format"] == "webrtc-internals"
+    assert result.manifest["imported"]["not_imported"]["rates computed by webrtc-internals"] == 1
+    assert result.gauges("rtp-1", "inbound-rtp.jitterBufferDelay").height == 10
+    delay = compute(result, "jitter_buffer_delay").filter(flow="rtp-1")["value"]
+    assert delay.to_list() == [pytest.approx(40.5 / 900)]
+    over_time = compute(result, "jitter_buffer_delay_over_time")
+    assert over_time["jitter_buffer_delay_s"].to_list() == pytest.approx([40.5 / 900] * 5)
+    concealed = compute(result, "concealed_sound_over_time")["concealed_s"].to_list()
+    # The first sample counts what was before it.
+    assert sum(concealed) == pytest.approx(9 * 0.01)
+    assert result.manifest["imported"]["flows"]["rtp-1"]["mimeType"] == "audio/opus"
+    other = tmp_path / "getstats.json"
+    other.write_text(json.dumps(SAMPLES))
+    succeed("import", other, "--out", tmp_path / "other", "--no-report", cwd=tmp_path)
+    succeed("compare", tmp_path / "dump", tmp_path / "other", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"{", "is no valid JSON"),
+        (json.dumps(SAMPLES).encode()[:5000], "is no valid JSON"),
+        (b"[" * 100_000, "too many levels"),
+        (b"[" + b"9" * 10_000 + b"]", "is no valid JSON|no statistics"),
+        (b"{}", "unknown form: expected webrtc_internals_dump.txt of Chromium, or samples"),
+        (b"[]", "unknown form"),
+        (b"[1, 2]", "no statistics with type and timestamp"),
+        (b"\xff{", "is no valid JSON|neither"),
+        (b"<!doctype html><title>about:webrtc</title>", "a web page, as Firefox saves"),
+        (b'{"reports": [{"pcid": "1"}]}', "Firefox's about:webrtc, with one sample"),
+        (b'RTCStatsDump\n{"fileFormat":3}', "choose the webrtc-internals dump"),
+        (b'{"PeerConnections": {}}', "open chrome://webrtc-internals before the call"),
+        (b'{"PeerConnections": []}', "that is no object"),
+        (b'[{"a": {"id": "a", "type": "transport", "timestamp": 1}}]', "has no RTP stream"),
+        (b'[{"a": {"id": "a", "type": "ssrc", "timestamp": 1}}]', "obsolete getStats"),
+        (b'[{"a": {"id": "a", "type": "inbound-rtp", "timestamp": 1}},'
+         b' {"b": {"id": "b", "type": "inbound-rtp", "timestamp": 1e13}}]', "more than a year apart"),
+    ],
+)  # fmt: skip
+def test_what_is_no_dump_is_named(tmp_path, data, words):
+    file = tmp_path / "dump.txt"
+    file.write_bytes(data)
+    with pytest.raises(BadInputError, match=words):
+        talkspurt.import_trace(file)
+
+
+def test_options_of_captures_are_refused(tmp_path):
+    file = tmp_path / "dump.txt"
+    file.write_text(json.dumps(SAMPLES))
+    with pytest.raises(BadInputError, match="only for captures"):
+        talkspurt.import_trace(file, delay_s=0.1)
+
+
+def outcome(data):
+    """Whether data is read; anything but one error fails."""
+    try:
+        read(data)
+    except dump.DumpError as error:
+        assert str(error).startswith(("is ", "has "))
+        return False
+    return True
+
+
+WHOLE = json.dumps(internals(SAMPLES[:3])).encode()
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_random_bytes_are_read_or_refused(data):
+    outcome(data)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_a_damaged_dump_is_read_or_refused(changes):
+    damaged = bytearray(WHOLE)
+    for place, byte in changes:
+        damaged[place] = byte
+    outcome(bytes(damaged))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*SAMPLES[0]]),
+            st.sampled_from(
+                sorted({member for row in SAMPLES[0].values() for member in row} | {"nominated"})
+            ),
+            st.integers(0, 2), VALUES,
+        ),
+        max_size=6,
+    ),
+    st.booleans(),
+)  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_any_value_of_a_member_gives_tables_or_one_error(changes, is_internals):
+    samples = copy.deepcopy(SAMPLES[:3])
+    for name, member, place, value in changes:
+        samples[place][name][member] = value
+    if is_internals:
+        for one in samples:
+            for row in one.values():
+                row["timestamp"] = dump.number(row["timestamp"]) or BEGIN_MS
+                row["timestamp"] = min(max(row["timestamp"], 1.0), 1e13)
+                row["type"] = str(row["type"])
+    content = internals(samples) if is_internals else samples
+    outcome(json.dumps(content).encode())
