@@ -39,7 +39,7 @@ def sample(second):
          "jitter": 0.002, "roundTripTime": 0.05, "packetsLost": 3},
         {"id": "SV2", "type": "media-source", "kind": "video", "width": 640},
         {"id": "T01", "type": "transport", "selectedCandidatePairId": "CP2",
-         "srtpCipher": "AES_CM_128_HMAC_SHA1_80", "packetsSent": 90 * second},
+         "srtpCipher": "SRTP_AES128_CM_HMAC_SHA1_80", "packetsSent": 90 * second},
         {"id": "CP1", "type": "candidate-pair", "state": "failed", "priority": 2**62},
         {"id": "CP2", "type": "candidate-pair", "state": "succeeded", "localCandidateId": "L",
          "remoteCandidateId": "R", "availableOutgoingBitrate": 1e6},

@@ -1,12 +1,15 @@
 """One end of a call in Chromium; a command at a node of an emulation.
 
-    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video] [events] [twice]
+    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video] [events] [twice] [dump]
 
 Playwright drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and
 afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With
 ``events``, the browser also writes its RTC event log into ROLE.events, samples only once a second,
 records no sound, and encrypts no media, so that a capture shows what is in the packets. With
-``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream.
+``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream. With ``dump``,
+the browser writes its log of encrypted media, all statistics are sampled once a second, the tracks
+are stopped ``ARRIVED_S`` before the last sample, and the dump of chrome://webrtc-internals is saved
+as ROLE.txt after it; the call ends when the log has been written.
 """
 
 from __future__ import annotations
@@ -19,20 +22,22 @@ import sys
 import time
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 HERE = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 WAIT_S = 60
 LATER_S = 3.1
+ARRIVED_S, LOGGED_S = 2, 7
+"""After the last packet: until all have arrived; and until the log, written every 5 s, has them."""
 VIDEO_BPS = 12_000_000
 """The highest rate of the video: more than the links can carry."""
 
 
-def main(
-    role: str, folder: Path, seconds: float, speech: Path, *, video: bool, events: bool, twice: bool
-) -> None:
+def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str]) -> None:
     """Open the call, let it last, and write what was measured."""
+    video, events, twice, dump = (it in more for it in ("video", "events", "twice", "dump"))
+    events |= dump
     arguments = [
         "--no-sandbox", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-audio-capture={speech}", "--disable-gpu",
@@ -41,11 +46,14 @@ def main(
     ]  # fmt: skip
     if events:
         (folder / f"{role}.events").mkdir()
-        arguments += [
-            f"--webrtc-event-logging={folder / f'{role}.events'}", "--disable-webrtc-encryption"
-        ]  # fmt: skip
+        arguments.append(f"--webrtc-event-logging={folder / f'{role}.events'}")
+    if events and not dump:
+        arguments.append("--disable-webrtc-encryption")
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        if dump:
+            internals = running.new_page()
+            internals.goto("chrome://webrtc-internals/")
         page = running.new_page()
         page.on("console", lambda message: print(role, message.text, file=sys.stderr))
         page.on("pageerror", lambda error: print(role, error, file=sys.stderr))
@@ -66,13 +74,27 @@ def main(
         else:
             offer = json.loads(read(folder / "caller.sdp"))
             write(folder / "answerer.sdp", json.dumps(page.evaluate("(it) => answer(it)", offer)))
-        page.evaluate("(period_ms) => watch(period_ms)", 1000 if events else 100)
+        page.evaluate("(how) => watch(how)", [1000 if events else 100, dump])
         page.wait_for_timeout(seconds * 1000)
+        if dump:
+            page.evaluate("(wait_ms) => stop(wait_ms)", 1000 * ARRIVED_S)
+            save(internals, folder / f"{role}.txt")
+            page.wait_for_timeout(1000 * LOGGED_S)
         found = page.evaluate("() => close()")
         if not events:
             (folder / f"{role}.webm").write_bytes(base64.b64decode(found["sound"]))
         (folder / f"{role}.json").write_text(json.dumps(found["samples"]))
         running.close()
+
+
+def save(internals: Page, file: Path) -> None:
+    """The dump of chrome://webrtc-internals, uncompressed."""
+    with internals.expect_download() as saved:
+        internals.evaluate(
+            "() => { document.getElementById('dump-checkbox').checked = false;"
+            " document.getElementById('dump-click-target').click(); }"
+        )
+    saved.value.save_as(file)
 
 
 def write(file: Path, text: str) -> None:
@@ -94,5 +116,4 @@ def read(file: Path) -> str:
 
 if __name__ == "__main__":
     role, folder, seconds, speech, *more = sys.argv[1:]
-    asked = {word: word in more for word in ("video", "events", "twice")}
-    main(role, Path(folder), float(seconds), Path(speech), **asked)
+    main(role, Path(folder), float(seconds), Path(speech), more)

@@ -26,7 +26,7 @@ def import_(
     report: Report = True,
     overwrite: Overwrite = False,
 ) -> None:
-    """Read a trace of ns-2 or a capture into a folder like that of a run.
+    """Read a trace, a capture or a browser's recording into a folder like that of a run.
 
     All commands for results accept the folder. What a trace does not contain
     is null in its tables; manifest.json has the file's SHA-256, what was
@@ -35,9 +35,9 @@ def import_(
     Parameters
     ----------
     traces
-        A trace of ns-2 (wired, or either wireless format), or a capture (pcap or pcapng) of RTP,
-        UDP, TCP, SCTP or DCCP; or two captures, one at each end of a path: packets in both give
-        loss and delay.
+        A trace of ns-2 (wired, or either wireless format); a capture (pcap or pcapng) of RTP, UDP,
+        TCP, SCTP or DCCP, or two, one at each end of a path: packets in both give loss and delay; a
+        dump of chrome://webrtc-internals or samples of getStats as JSON; or an RTC event log.
     out
         Folder for the tables; default: runs/NAME.
     payload

@@ -42,8 +42,8 @@ SAME = {
     ("remote-inbound-rtp", "roundTripTime"): ("rtcp_rtt", "from"),
 }
 """Our gauges of the same definition, and the end that has them."""
-TAGS = {"AES_CM_128_HMAC_SHA1_80": 10, "AES_CM_128_HMAC_SHA1_32": 4, "AEAD_AES_128_GCM": 16}
-"""Bytes that SRTP adds to a packet (RFC 5764 §4.1.2; that of AES-GCM as Chromium sends it)."""
+TAGS = {"AES128_CM_HMAC_SHA1_80": 10, "AES128_CM_HMAC_SHA1_32": 4}
+"""Bytes of the tag that SRTP adds to a packet (RFC 5764 §4.1.2)."""
 UDP_HEADER = 8
 MOST_BINS = 20_000
 NO_SCORE = (
@@ -200,7 +200,7 @@ def below(stream: Stream) -> tuple[int, int] | None:
         by_id.get(str(found["candidate-pair"].last(f"{end}CandidateId")))
         for end in (LOCAL, "remote")
     ]
-    tag = TAGS.get(str(found["transport"].last("srtpCipher")))
+    tag = TAGS.get(str(found["transport"].last("srtpCipher")).removeprefix("SRTP_"))
     here = ends[0]
     # A relay on this side adds headers of its own.
     if tag is None or here is None or here.last("candidateType") == "relay":

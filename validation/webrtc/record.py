@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""Records calls of Chromium over four emulated networks, and compares what counts their packets.
+
+    sudo .venv/bin/python validation/webrtc/record.py [--keep FOLDER] [NETWORK ...]
+
+At both ends of each call, the browser writes its RTC event log and the dump of
+chrome://webrtc-internals, and ``getStats`` is sampled once a second; the emulated network captures
+the packets. The tracks are stopped two seconds before the last sample, and the call lasts until the
+log, which is written every 5 s, has all packets of media. Media are encrypted; headers of RTP and
+the first word of RTCP are not (RFC 3711 §3.1 and §3.4).
+
+Compared are, for each stream of RTP, the packets sent and received that the logs, ``getStats``, the
+imported dumps and the capture have; the bytes of IP packets that the dump's flows and the capture
+have; and the packets of RTCP of the logs and of the capture, until the last event of a log. Writes
+``calls.json`` beside this file, and the tables of docs/validation/webrtc.md. Needs Chromium, FFmpeg
+and root. ``--keep`` copies the recordings of each end to a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "validation" / "apps"), str(ROOT / "validation")]
+
+import chromium  # noqa: E402
+import made  # noqa: E402
+from networks import emulated, scenario, traffic  # noqa: E402
+from tables import fill, table  # noqa: E402
+
+from talkspurt import Result, _core, import_trace  # noqa: E402
+from talkspurt.importing.webrtc import eventlog  # noqa: E402
+
+CALL_S = 20
+PAGE = ROOT / "docs" / "validation" / "webrtc.md"
+FILE = HERE / "calls.json"
+LINE = {
+    "from": "a", "to": "b", "rate": "10Mbit/s", "delay": "20ms",
+    "queue": {"kind": "droptail", "packets": 1000},
+}  # fmt: skip
+"""Its queue never overflows: the capture has no packets that were dropped before they left."""
+NETWORKS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "clean": ("10 Mbit/s, 20 ms each way", {}, []),
+    "loss": ("the same, 3 % lost from `a` to `b`", {"loss": 0.03, "back": {"loss": 0.0}}, []),
+    "reordering": ("the same, up to 60 ms of jitter, in any order",
+                   {"jitter": "60ms", "reorder": True}, []),
+    "slow": ("1 Mbit/s, video from `a` beside the voice", {"rate": "1Mbit/s"}, ["video"]),
+}  # fmt: skip
+"""By name: what the page says, how the link differs, and what the browsers are told."""
+ENDS = {"caller": "a", "answerer": "b"}
+
+
+@dataclass
+class End:
+    """What an end recorded: its log, the last sample of ``getStats``, and its imported dump."""
+
+    log: eventlog.EventLog
+    last: list[dict[str, Any]]
+    dump: Result
+
+    def flow(self, ssrc: int) -> dict[str, Any]:
+        """The flow of a stream in the imported dump."""
+        told = self.dump.manifest["imported"]["flows"]
+        name = next(name for name, facts in told.items() if facts["ssrc"] == ssrc)
+        return self.dump.flows.row(by_predicate=pl.col("name") == name, named=True)
+
+
+def call(name: str, keep: Path | None) -> dict[str, Any]:
+    """A call over a network, and what counts its packets."""
+    _, differs, more = NETWORKS[name]
+    text = scenario({"links": {"line": {**LINE, **differs}}}, traffic("clean"))
+    text["record"] |= {"pcapng": ["line"]}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        program = functools.partial(chromium.browsers, folder, CALL_S, ["dump", *more])
+        samples, result, late = emulated(text, program, folder / "network", latest_s=1.0)
+        packets = captured(folder / "network" / "line.pcapng", result)
+        ends = {}
+        for role, node in ENDS.items():
+            (log,) = (folder / "call" / f"{role}.events").iterdir()
+            dump = folder / "call" / f"{role}.txt"
+            last = samples[role][-1]["kept"]
+            ends[node] = End(eventlog.read(log.read_bytes()), last, import_trace(dump))
+            if keep is not None:
+                keep.mkdir(exist_ok=True)
+                shutil.copy(log, keep / f"{name}.{node}.rtc-event-log")
+                shutil.copy(dump, keep / f"{name}.{node}.txt")
+                shutil.copy(folder / "call" / f"{role}.json", keep / f"{name}.{node}.json")
+        if keep is not None:
+            shutil.copy(folder / "network" / "line.pcapng", keep / f"{name}.pcapng")
+            packets.write_parquet(keep / f"{name}.packets.parquet")
+        return {"late_p99_s": late["p99_s"], **compared(ends, packets)}
+
+
+def captured(file: Path, result: Result) -> pl.DataFrame:
+    """The packets of a capture: kind, stream, end that sent it, length, and whether it arrived."""
+    words = ["tshark", "-r", str(file), "-T", "fields", "-e", "frame.number", "-e", "udp.payload"]
+    told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    begins = [(int(line.split("\t")[0]), line.split("\t")[1][:4]) for line in told.splitlines()]
+    kinds = [(frame, kind(bytes.fromhex(data))) for frame, data in begins]
+    rows = pl.DataFrame(_core.capture(file.read_bytes())[0]).join(
+        pl.DataFrame(kinds, schema=["frame", "what"], orient="row"), on="frame"
+    )
+    hops = result.packets().filter(pl.col("dequeued_s").is_not_null())
+    nanos = (pl.col("dequeued_s") * 1e9).round().cast(pl.Int64).alias("time_ns")
+    joined = rows.with_columns(pl.col("time_ns").cast(pl.Int64)).join(
+        hops.select(nanos, "link", "fate", "received_s"), on="time_ns"
+    )
+    if joined.height != rows.height:
+        raise RuntimeError("packets of the capture are not those of the packets table")
+    return joined.select(
+        "time_ns", "what", "ip_bytes", pl.col("rtp_ssrc").alias("ssrc"),
+        pl.col("rtp_seq").alias("number"),
+        pl.when(pl.col("link") == "line").then(pl.lit("a")).otherwise(pl.lit("b")).alias("end"),
+        (pl.col("fate") == "received").alias("arrived"), "received_s",
+    )  # fmt: skip
+
+
+def kind(data: bytes) -> str:
+    """What begins with these bytes (RFC 7983 §7, RFC 5761 §4)."""
+    if data[0] < 4:
+        return "stun"
+    if 20 <= data[0] < 64:
+        return "dtls"
+    return "rtcp" if 192 <= data[1] < 224 else "rtp"
+
+
+def compared(ends: dict[str, End], packets: pl.DataFrame) -> dict[str, Any]:
+    """The counts of all streams, and of RTCP, by the end that sent them."""
+    streams, control = [], []
+    for end, other in (("a", "b"), ("b", "a")):
+        mine, theirs = ends[end], ends[other]
+        for one in mine.last:
+            if one["type"] == "outbound-rtp":
+                streams.append({"from": end, **stream(one, mine, theirs, packets)})
+        control.append({"from": end, **rtcp(mine, theirs, packets.filter(end=end))})
+    return {"streams": streams, "rtcp": control}
+
+
+def stream(one: dict[str, Any], mine: End, theirs: End, packets: pl.DataFrame) -> dict[str, Any]:
+    """A stream: packets, and bytes of IP packets; with its retransmissions, as getStats counts."""
+    ssrcs = [one["ssrc"], *([one["rtxSsrc"]] if "rtxSsrc" in one else [])]
+    caught = packets.filter(pl.col("ssrc").is_in(ssrcs) & (pl.col("what") == "rtp"))
+    there = caught.filter("arrived")
+    early = there.filter(~known(theirs.log.incoming_rtp))
+    # What arrives before the handshake of DTLS is complete cannot be decrypted.
+    handshake = packets.filter(what="dtls", end=caught["end"][0]).filter(
+        pl.col("time_ns") < there["time_ns"].max()
+    )
+    if early.filter(pl.col("received_s") > handshake["received_s"].max()).height:
+        raise RuntimeError(f"packets are in no log:\n{early}")
+    there = there.filter(known(theirs.log.incoming_rtp))
+    got = next(it for it in theirs.last if it.get("ssrc") == ssrcs[0] and "inbound" in it["type"])
+    sent, received = mine.flow(ssrcs[0]), theirs.flow(ssrcs[0])
+    return {
+        "kind": one["kind"], "rtx": len(ssrcs) > 1, "early": early.height,
+        "sent": {
+            "log": logged(mine.log.outgoing_rtp, ssrcs), "getStats": one["packetsSent"],
+            "dump": sent["sent_packets"], "capture": caught.height,
+        },
+        "received": {
+            "log": logged(theirs.log.incoming_rtp, ssrcs), "getStats": got["packetsReceived"],
+            "dump": received["received_packets"], "capture": there.height,
+        },
+        "sent_bytes": {"dump": sent["sent_bytes"], "capture": int(caught["ip_bytes"].sum())},
+        "received_bytes": {
+            "dump": received["received_bytes"], "capture": int(there["ip_bytes"].sum())
+        },
+    }  # fmt: skip
+
+
+def known(events: eventlog.Events) -> pl.Expr:
+    """Whether a packet of a capture is in a log."""
+    pairs = [a << 16 | b for a, b in zip(events["ssrc"], events["sequence_number"], strict=True)]
+    return (pl.col("ssrc") * 65536 + pl.col("number")).is_in(pairs)
+
+
+def logged(events: eventlog.Events, ssrcs: list[int]) -> int:
+    """How many packets of these sources a log has."""
+    return sum(one in ssrcs for one in events["ssrc"])
+
+
+def rtcp(mine: End, theirs: End, packets: pl.DataFrame) -> dict[str, Any]:
+    """RTCP from an end until the last sample of ``getStats`` at it, and until the ends of the logs.
+
+    The transport of ``getStats`` counts packets of RTP, RTCP and DTLS.
+    """
+    first, sent = mine.log.outgoing_rtp, mine.log.outgoing_rtcp
+    number, at = first["sequence_number"][0], mine.log.utc_ns(first["timestamp_ms"][0])
+    # The capture has the clock of the emulation.
+    shift = at - packets.filter(number=number, ssrc=first["ssrc"][0])["time_ns"][0]
+    control = packets.filter(what="rtcp").with_columns(pl.col("time_ns") + shift)
+    transport = next(it for it in mine.last if it["type"] == "transport")
+    until = transport["timestamp"] * 1e6
+    before = packets.filter(pl.col("time_ns") + shift <= until)
+    counted = before.filter(pl.col("what").is_in(["rtp", "dtls"])).height
+    return {
+        "sent": {"log": len(sent), "capture": upto(control, mine.log)},
+        "received": {
+            "log": len(theirs.log.incoming_rtcp),
+            "capture": upto(control.filter("arrived"), theirs.log),
+        },
+        "sampled": {
+            "log": sum(mine.log.utc_ns(it) <= until for it in sent["timestamp_ms"]),
+            "getStats": transport["packetsSent"] - counted,
+            "capture": before.filter(what="rtcp").height,
+        },
+    }  # fmt: skip
+
+
+def upto(control: pl.DataFrame, log: eventlog.EventLog) -> int:
+    """The packets until the last event of a log; what came later had not been written."""
+    last = max(max(it["timestamp_ms"]) for it in log.events.values() if len(it))
+    return control.filter(pl.col("time_ns") <= log.utc_ns(last + 1)).height
+
+
+def main() -> None:
+    """Record the calls that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("names", nargs="*", default=[*NETWORKS])
+    asked = parser.parse_args()
+    found = json.loads(FILE.read_text()) if FILE.exists() else {}
+    for name in asked.names:
+        about = made.made(FILE, PAGE) | {"chromium": made.line(*chromium.VERSION)}
+        found[name] = {"made": about, **call(name, asked.keep)}
+        print(name, json.dumps(found[name]), flush=True)
+        FILE.write_text(json.dumps(found, indent=1) + "\n")
+    fill(PAGE, parts(found))
+
+
+SOURCES = ("log", "getStats", "dump", "capture")
+
+
+def counts(of: dict[str, int]) -> str:
+    """What the sources count: one number if all agree."""
+    values = [of[source] for source in SOURCES if source in of]
+    return f"{values[0]}" if len({*values}) == 1 else f"**{' / '.join(map(str, values))}**"
+
+
+def parts(found: dict[str, Any]) -> dict[str, str]:
+    """The generated parts of the page."""
+    rows, control, agree = [], [], []
+    for name, (title, *_) in NETWORKS.items():
+        if name not in found:
+            continue
+        for one in found[name]["streams"]:
+            kinds = [one[it] for it in ("sent", "received", "sent_bytes", "received_bytes")]
+            agree += kinds
+            what = f"{one['kind']} from `{one['from']}`"
+            rows.append([title, what, *map(counts, kinds), one["early"] or ""])
+        for one in found[name]["rtcp"]:
+            kinds = [one[it] for it in ("sampled", "sent", "received")]
+            agree += kinds
+            control.append([title, f"from `{one['from']}`", *map(counts, kinds)])
+    same = sum(len({*one.values()}) == 1 for one in agree)
+    about = next(iter(found.values()))["made"]
+    return {
+        "seconds": f"{CALL_S}",
+        "made": f"Made {about['date']} at commit `{about['commit'][:12]}`{about['modified']} with"
+        f" {about['chromium'].split(' built')[0]} and {about['tshark'].split(' (')[0]}.",
+        "agree": f"{same} of {len(agree)}",
+        "streams": table(
+            "network | stream | packets sent | received | IP bytes sent | received | too early",
+            rows, "llrrrrr",
+        ),
+        "rtcp": table(
+            "network | RTCP | until the last sample | sent until the log ends | received likewise",
+            control, "llrrr",
+        ),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
