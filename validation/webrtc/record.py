@@ -9,9 +9,9 @@ the packets. The tracks are stopped two seconds before the last sample, and the 
 log, which is written every 5 s, has all packets of media. Media are encrypted; headers of RTP and
 the first word of RTCP are not (RFC 3711 §3.1 and §3.4).
 
-Compared are, for each stream of RTP, the packets sent and received that the logs, ``getStats``, the
-imported dumps and the capture have; the bytes of IP packets that the dump's flows and the capture
-have; and the packets of RTCP of the logs and of the capture, until the last event of a log. Writes
+Each count of a stream's packets, by a log, by the last sample of ``getStats`` and by an imported
+dump, is compared with that of the captured packets until the same time; and so are the bytes of IP
+packets of the dump's flows, and the packets of RTCP, until the last event of a log. Writes
 ``calls.json`` beside this file, and the tables of docs/validation/webrtc.md. Needs Chromium, FFmpeg
 and root. ``--keep`` copies the recordings of each end to a folder.
 """
@@ -70,11 +70,12 @@ class End:
     last: list[dict[str, Any]]
     dump: Result
 
-    def flow(self, ssrc: int) -> dict[str, Any]:
-        """The flow of a stream in the imported dump."""
-        told = self.dump.manifest["imported"]["flows"]
-        name = next(name for name, facts in told.items() if facts["ssrc"] == ssrc)
-        return self.dump.flows.row(by_predicate=pl.col("name") == name, named=True)
+    def flow(self, ssrc: int) -> tuple[dict[str, Any], float]:
+        """The flow of a stream in the imported dump, and until when, in ns since 1970."""
+        told = self.dump.manifest["imported"]
+        name, facts = next(it for it in told["flows"].items() if it[1]["ssrc"] == ssrc)
+        row = self.dump.flows.row(by_predicate=pl.col("name") == name, named=True)
+        return row, told["began_ns"] + 1e9 * facts["last_sample_s"]
 
 
 def call(name: str, keep: Path | None) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def call(name: str, keep: Path | None) -> dict[str, Any]:
 
 
 def captured(file: Path, result: Result) -> pl.DataFrame:
-    """The packets of a capture: kind, stream, end that sent it, length, and whether it arrived."""
+    """The packets of a capture: kind, stream, end that sent it, length, departure and arrival."""
     words = ["tshark", "-r", str(file), "-T", "fields", "-e", "frame.number", "-e", "udp.payload"]
     told = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     begins = [(int(line.split("\t")[0]), line.split("\t")[1][:4]) for line in told.splitlines()]
@@ -121,10 +122,12 @@ def captured(file: Path, result: Result) -> pl.DataFrame:
     if joined.height != rows.height:
         raise RuntimeError("packets of the capture are not those of the packets table")
     return joined.select(
-        "time_ns", "what", "ip_bytes", pl.col("rtp_ssrc").alias("ssrc"),
-        pl.col("rtp_seq").alias("number"),
+        "what", "ip_bytes", pl.col("rtp_ssrc").alias("ssrc"), pl.col("rtp_seq").alias("number"),
         pl.when(pl.col("link") == "line").then(pl.lit("a")).otherwise(pl.lit("b")).alias("end"),
-        (pl.col("fate") == "received").alias("arrived"), "received_s",
+        pl.col("time_ns").alias("sent_ns"),
+        pl.when(pl.col("fate") == "received")
+        .then((pl.col("received_s") * 1e9).round().cast(pl.Int64))
+        .alias("arrived_ns"),
     )  # fmt: skip
 
 
@@ -139,46 +142,59 @@ def kind(data: bytes) -> str:
 
 def compared(ends: dict[str, End], packets: pl.DataFrame) -> dict[str, Any]:
     """The counts of all streams, and of RTCP, by the end that sent them."""
+    packets = packets.with_columns(pl.col("sent_ns", "arrived_ns") + shift_ns(ends["a"], packets))
     streams, control = [], []
     for end, other in (("a", "b"), ("b", "a")):
         mine, theirs = ends[end], ends[other]
         for one in mine.last:
             if one["type"] == "outbound-rtp":
-                streams.append({"from": end, **stream(one, mine, theirs, packets)})
+                streams.append({"from": end, **stream(one, mine, theirs, packets.filter(end=end))})
         control.append({"from": end, **rtcp(mine, theirs, packets.filter(end=end))})
     return {"streams": streams, "rtcp": control}
+
+
+def shift_ns(end: End, packets: pl.DataFrame) -> int:
+    """The clock of the log less that of the capture, which sees a packet after it was logged."""
+    sent = end.log.outgoing_rtp
+    logged = pl.DataFrame(
+        {
+            "ssrc": [*sent["ssrc"]], "number": [*sent["sequence_number"]],
+            "logged_ns": [end.log.utc_ns(it) for it in sent["timestamp_ms"]],
+        }
+    )  # fmt: skip
+    both = packets.join(logged, on=["ssrc", "number"])
+    return int((both["logged_ns"] - both["sent_ns"]).max())
 
 
 def stream(one: dict[str, Any], mine: End, theirs: End, packets: pl.DataFrame) -> dict[str, Any]:
     """A stream: packets, and bytes of IP packets; with its retransmissions, as getStats counts."""
     ssrcs = [one["ssrc"], *([one["rtxSsrc"]] if "rtxSsrc" in one else [])]
     caught = packets.filter(pl.col("ssrc").is_in(ssrcs) & (pl.col("what") == "rtp"))
-    there = caught.filter("arrived")
+    there = caught.drop_nulls("arrived_ns")
     early = there.filter(~known(theirs.log.incoming_rtp))
     # What arrives before the handshake of DTLS is complete cannot be decrypted.
-    handshake = packets.filter(what="dtls", end=caught["end"][0]).filter(
-        pl.col("time_ns") < there["time_ns"].max()
-    )
-    if early.filter(pl.col("received_s") > handshake["received_s"].max()).height:
+    media = there["sent_ns"].max()
+    handshake = packets.filter((pl.col("what") == "dtls") & (pl.col("sent_ns") < media))
+    if early.filter(pl.col("arrived_ns") > handshake["arrived_ns"].max()).height:
         raise RuntimeError(f"packets are in no log:\n{early}")
     there = there.filter(known(theirs.log.incoming_rtp))
     got = next(it for it in theirs.last if it.get("ssrc") == ssrcs[0] and "inbound" in it["type"])
-    sent, received = mine.flow(ssrcs[0]), theirs.flow(ssrcs[0])
-    return {
-        "kind": one["kind"], "rtx": len(ssrcs) > 1, "early": early.height,
-        "sent": {
-            "log": logged(mine.log.outgoing_rtp, ssrcs), "getStats": one["packetsSent"],
-            "dump": sent["sent_packets"], "capture": caught.height,
-        },
-        "received": {
-            "log": logged(theirs.log.incoming_rtp, ssrcs), "getStats": got["packetsReceived"],
-            "dump": received["received_packets"], "capture": there.height,
-        },
-        "sent_bytes": {"dump": sent["sent_bytes"], "capture": int(caught["ip_bytes"].sum())},
-        "received_bytes": {
-            "dump": received["received_bytes"], "capture": int(there["ip_bytes"].sum())
-        },
-    }  # fmt: skip
+    found: dict[str, Any] = {"kind": one["kind"], "early": early.height}
+    for way, end, row, rows, events in (
+        ("sent", mine, one, caught, mine.log.outgoing_rtp),
+        ("received", theirs, got, there, theirs.log.incoming_rtp),
+    ):
+        column = "sent_ns" if way == "sent" else "arrived_ns"
+        sampled = rows.filter(pl.col(column) <= row["timestamp"] * 1e6)
+        flow, until = end.flow(ssrcs[0])
+        dumped = rows.filter(pl.col(column) <= until)
+        found[way] = {
+            "log": [sum(it in ssrcs for it in events["ssrc"]), rows.height],
+            "getStats": [row[f"packets{way.capitalize()}"], sampled.height],
+            "dump": [flow[f"{way}_packets"], dumped.height],
+        }
+        found[f"{way}_bytes"] = {"dump": [flow[f"{way}_bytes"], int(dumped["ip_bytes"].sum())]}
+    return found
 
 
 def known(events: eventlog.Events) -> pl.Expr:
@@ -187,43 +203,29 @@ def known(events: eventlog.Events) -> pl.Expr:
     return (pl.col("ssrc") * 65536 + pl.col("number")).is_in(pairs)
 
 
-def logged(events: eventlog.Events, ssrcs: list[int]) -> int:
-    """How many packets of these sources a log has."""
-    return sum(one in ssrcs for one in events["ssrc"])
-
-
 def rtcp(mine: End, theirs: End, packets: pl.DataFrame) -> dict[str, Any]:
-    """RTCP from an end until the last sample of ``getStats`` at it, and until the ends of the logs.
+    """RTCP from an end.
 
     The transport of ``getStats`` counts packets of RTP, RTCP and DTLS.
     """
-    first, sent = mine.log.outgoing_rtp, mine.log.outgoing_rtcp
-    number, at = first["sequence_number"][0], mine.log.utc_ns(first["timestamp_ms"][0])
-    # The capture has the clock of the emulation.
-    shift = at - packets.filter(number=number, ssrc=first["ssrc"][0])["time_ns"][0]
-    control = packets.filter(what="rtcp").with_columns(pl.col("time_ns") + shift)
     transport = next(it for it in mine.last if it["type"] == "transport")
-    until = transport["timestamp"] * 1e6
-    before = packets.filter(pl.col("time_ns") + shift <= until)
-    counted = before.filter(pl.col("what").is_in(["rtp", "dtls"])).height
+    before = packets.filter(pl.col("sent_ns") <= transport["timestamp"] * 1e6)
+    others = before.filter(pl.col("what").is_in(["rtp", "dtls"])).height
+    control = packets.filter(what="rtcp")
+    sent = control.filter(pl.col("sent_ns") <= written_ns(mine.log))
+    received = control.filter(pl.col("arrived_ns") <= written_ns(theirs.log))
     return {
-        "sent": {"log": len(sent), "capture": upto(control, mine.log)},
-        "received": {
-            "log": len(theirs.log.incoming_rtcp),
-            "capture": upto(control.filter("arrived"), theirs.log),
+        "sent": {
+            "log": [len(mine.log.outgoing_rtcp), sent.height],
+            "getStats": [transport["packetsSent"] - others, before.filter(what="rtcp").height],
         },
-        "sampled": {
-            "log": sum(mine.log.utc_ns(it) <= until for it in sent["timestamp_ms"]),
-            "getStats": transport["packetsSent"] - counted,
-            "capture": before.filter(what="rtcp").height,
-        },
-    }  # fmt: skip
+        "received": {"log": [len(theirs.log.incoming_rtcp), received.height]},
+    }
 
 
-def upto(control: pl.DataFrame, log: eventlog.EventLog) -> int:
-    """The packets until the last event of a log; what came later had not been written."""
-    last = max(max(it["timestamp_ms"]) for it in log.events.values() if len(it))
-    return control.filter(pl.col("time_ns") <= log.utc_ns(last + 1)).height
+def written_ns(log: eventlog.EventLog) -> int:
+    """Until when a log was written: its last event."""
+    return log.utc_ns(1 + max(max(it["timestamp_ms"]) for it in log.events.values() if len(it)))
 
 
 def main() -> None:
@@ -241,13 +243,13 @@ def main() -> None:
     fill(PAGE, parts(found))
 
 
-SOURCES = ("log", "getStats", "dump", "capture")
-
-
-def counts(of: dict[str, int]) -> str:
-    """What the sources count: one number if all agree."""
-    values = [of[source] for source in SOURCES if source in of]
-    return f"{values[0]}" if len({*values}) == 1 else f"**{' / '.join(map(str, values))}**"
+def cell(of: dict[str, list[int]]) -> str:
+    """What the recordings count, and the capture until then: one number each if they agree."""
+    words = [
+        f"{ours}" if ours == captured else f"**{ours} of {captured}**"
+        for ours, captured in of.values()
+    ]
+    return words[0] if len({*words}) == 1 else ", ".join(words)
 
 
 def parts(found: dict[str, Any]) -> dict[str, str]:
@@ -260,25 +262,25 @@ def parts(found: dict[str, Any]) -> dict[str, str]:
             kinds = [one[it] for it in ("sent", "received", "sent_bytes", "received_bytes")]
             agree += kinds
             what = f"{one['kind']} from `{one['from']}`"
-            rows.append([title, what, *map(counts, kinds), one["early"] or ""])
+            rows.append([title, what, *map(cell, kinds), one["early"] or ""])
         for one in found[name]["rtcp"]:
-            kinds = [one[it] for it in ("sampled", "sent", "received")]
+            kinds = [one["sent"], one["received"]]
             agree += kinds
-            control.append([title, f"from `{one['from']}`", *map(counts, kinds)])
-    same = sum(len({*one.values()}) == 1 for one in agree)
+            control.append([title, f"from `{one['from']}`", *map(cell, kinds)])
+    pairs = [pair for one in agree for pair in one.values()]
+    same = sum(ours == captured for ours, captured in pairs)
     about = next(iter(found.values()))["made"]
     return {
         "seconds": f"{CALL_S}",
         "made": f"Made {about['date']} at commit `{about['commit'][:12]}`{about['modified']} with"
-        f" {about['chromium'].split(' built')[0]} and {about['tshark'].split(' (')[0]}.",
-        "agree": f"{same} of {len(agree)}",
+        f" {about['chromium'].split(' built')[0]} and {about['tshark'].split(' (Git')[0]}.",
+        "agree": f"{same} of {len(pairs)}",
         "streams": table(
             "network | stream | packets sent | received | IP bytes sent | received | too early",
             rows, "llrrrrr",
         ),
         "rtcp": table(
-            "network | RTCP | until the last sample | sent until the log ends | received likewise",
-            control, "llrrr",
+            "network | RTCP | sent: log, `getStats` | received: log", control, "llrr",
         ),
     }  # fmt: skip
 
