@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("docs", "scenarios", "speech", "traces", "schema")
+FOLDERS = ("docs", "scenarios", "speech", "tests", "traces", "schema")
 """Folders of the repository that pages name."""
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)?(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^ *```$",
