@@ -263,6 +263,7 @@ def test_packets_become_rows_of_a_capture(log, tmp_path):
         (BEGIN + field(4, field(1, 1) + field(2, b"x") + field(3, 1) + field(102, b"\x05x")),
          "strings have not the length of their parts"),
         (BEGIN + b"\x37", "wire type 7"),
+        (BEGIN + field(6, b"\x80"), "a message ends within a field"),
     ],
 )  # fmt: skip
 def test_what_is_no_log_of_this_format_is_named(data, words):

@@ -455,3 +455,10 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     )
     lost = next(row for row in rows if row["from"] == "remote")
     assert lost["lost_packets"] == there["sent"]["log"][1] - there["received"]["log"][1]
+    rates = result.gauges(gauge="delay_based_bwe_updates.bitrate_bps")
+    assert rates["value"].to_list() == [
+        float(it[1]) for it in log.events["delay_based_bwe_updates"]
+    ]
+    told = result.manifest["imported"]
+    assert told["format"] == "RTC event log"
+    assert told["not_imported"]["audio_playout_events"] == len(log.playouts)

@@ -423,6 +423,34 @@ def _blobs(batch: wire.Fields, one: Column, count: int) -> list[bytes]:
     return [first, *wire.blobs(others, count)]
 
 
+GAUGES = (
+    "loss_based_bwe_updates", "delay_based_bwe_updates", "audio_network_adaptations",
+    "probe_clusters", "probe_success", "remote_estimates", "scream_bwe_updates",
+)  # fmt: skip
+"""Events that tell what the sender took the path for, and how it adapted."""
+
+
+def gauges(log: EventLog) -> Iterator[tuple[int, str, float]]:
+    """When such an event was, in ns since 1970, the names of kind and field, and the value."""
+    for name in GAUGES:
+        columns = log.events[name].columns
+        for column, values in columns.items():
+            if column in {"timestamp_ms", "id"}:
+                continue
+            for time, value in zip(columns["timestamp_ms"], values, strict=True):
+                if value != ABSENT:
+                    yield log.utc_ns(time), f"{name}.{column}", float(value)
+
+
+def others(log: EventLog) -> dict[str, int]:
+    """How many events there are that are neither packets nor gauges, and what is not read."""
+    packets = ("incoming_rtp_packets", "outgoing_rtp_packets", "incoming_rtcp_packets",
+               "outgoing_rtcp_packets", *GAUGES)  # fmt: skip
+    found = {name: len(one) for name, one in log.events.items() if name not in packets and len(one)}
+    unread = {"bytes of an incomplete message at the end": log.unread_bytes}
+    return found | log.unknown | (unread if log.unread_bytes else {})
+
+
 PLAIN: dict[str, Any] = {
     "src_port": 0, "dst_port": 0, "protocol": "udp", "ip_id": None, "hop_limit": None,
     "network_header_bytes": 0, "transport_header_bytes": 0, "kind": None, "seq": None, "ack": None,

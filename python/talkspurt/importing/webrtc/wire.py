@@ -60,7 +60,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | None, int | bytes]]:
             else:
                 raise EventLogError(f"field {number} has the unknown wire type {kind}")
         except IndexError:
-            length = len(data)
+            length = len(data) + 1
         if at + length > len(data):
             yield begin, None, 0
             return
