@@ -281,9 +281,9 @@ def test_several_connections_have_ends_of_their_own():
     tables = read(content)
     assert [way.receiver for way in tables.shown] == ["local", "remote-1", "local", "remote-2"]
     assert [one["name"] for one in tables.trace.facts["connections"]] == ["12-1", "12-2"]
-    assert tables.trace.facts["connections"][0]["changes"][0][1:] == [
-        "connectionstatechange", "connected"
-    ]  # fmt: skip
+    events = tables.made["events"]
+    assert events["event"].to_list() == ["connectionstatechange: connected"] * 2
+    assert events["flow"].to_list() == ["rtp-1", "rtp-3"]
 
 
 def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):

@@ -36,8 +36,9 @@ BEGINNING = b"\x82\x01"
 """The tag of the first message."""
 BEGINNING_OF_3 = b"\x80\xd6\x80\x25"
 """The tag ``BeginV3Log`` of format 3."""
-MOST_EVENTS = 1 << 20
-"""Of a batch; libwebrtc writes one as soon as it has 10 000 events."""
+MOST_EVENTS, FEW_EVENTS = 1 << 20, 30
+"""Of a batch, and of one in which hardly anything changes: libwebrtc writes one as soon as it has
+10 000 events."""
 
 
 class VersionError(EventLogError):
@@ -210,8 +211,8 @@ class Events:
     def _add(self, batch: wire.Fields, size: int) -> None:
         """The events of a message of this size."""
         count = wire.number(batch, self._kind.count, 32, 0) if self._kind.count else 0
-        # At least one bit tells a later event from the first.
-        if count > min(MOST_EVENTS, 8 * size):
+        # What differs from the event before takes bits; on average, one a field is the least.
+        if count > min(MOST_EVENTS, FEW_EVENTS + 8 * size // len(self._kind.columns)):
             raise EventLogError(f"{count} events in a batch of {size} bytes")
         for one in self._kind.columns:
             column = self.columns[one.name]

@@ -91,17 +91,19 @@ def trace(dump: Dump) -> tuple[Trace, list[Stream]]:
     for place, connection in enumerate(dump.connections, 1):
         several = len(dump.connections) > 1
         other = f"remote-{place}" if several else "remote"
-        streams = connection.of("inbound-rtp", "outbound-rtp")
-        for main in streams:
+        own: list[Stream] = []
+        for main in connection.of("inbound-rtp", "outbound-rtp"):
             if not main.times_ms:
                 continue
             ends = (other, LOCAL) if main.type == "inbound-rtp" else (LOCAL, other)
             link = "-".join(ends)
             links.setdefault(link, ends)
             source = "video" if _kind(main) == "video" else "speech"
-            way = Way(f"rtp-{len(found) + 1}", "from", "udp", source, *ends, routes=[[link]])
-            found.append(Stream(way, connection, main))
-        _assign(connection, [one for one in found if one.connection is connection], dump)
+            name = f"rtp-{len(found) + len(own) + 1}"
+            way = Way(name, "from", "udp", source, *ends, routes=[[link]])
+            own.append(Stream(way, connection, main))
+        _assign(connection, own, dump)
+        found += own
     if not found:
         legacy = any(
             one.type in {"ssrc", "googCandidatePair"}
@@ -119,7 +121,7 @@ def trace(dump: Dump) -> tuple[Trace, list[Stream]]:
         stream.way.facts = _facts(stream, begin)
     facts = {
         "began_ns": round(begin * 1e6), "user_agent": dump.user_agent,
-        "connections": [_connection(one, begin) for one in dump.connections],
+        "connections": [{"name": one.name, "url": one.url} for one in dump.connections],
     }  # fmt: skip
     made = Trace(
         dump.format, [one.way for one in found], links, max(0.0, (end - begin) / 1e3),
@@ -158,15 +160,14 @@ def _assign(connection: Connection, streams: list[Stream], dump: Dump) -> None:
 def _selected(connection: Connection) -> list[Statistics]:
     """The transport of a connection, and its candidate pair; the first of several transports."""
     transports = connection.of("transport")[:1]
-    pair = [one.last("selectedCandidatePairId") for one in transports]
-    return (
-        transports
-        + [
-            one
-            for one in connection.of("candidate-pair")
-            if one.id in pair or (pair == [None] and one.last("nominated") is True)
-        ][:1]
-    )
+    named = {one.last("selectedCandidatePairId") for one in transports} - {None}
+    pairs = [
+        one
+        for one in connection.of("candidate-pair")
+        # Firefox names no pair, and has a member of its own.
+        if one.id in named or (not named and True in (one.last("selected"), one.last("nominated")))
+    ]
+    return transports + pairs[:1]
 
 
 def _facts(stream: Stream, begin: float) -> dict[str, Any]:
@@ -185,15 +186,10 @@ def _facts(stream: Stream, begin: float) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _connection(one: Connection, begin: float) -> dict[str, Any]:
-    changes = [[(time - begin) / 1e3, what, value] for time, what, value in one.changes]
-    return {"name": one.name, "url": one.url, "changes": changes}
-
-
-def below(stream: Stream) -> tuple[int, int] | None:
+def below(connection: Connection) -> tuple[int, int] | None:
     """Bytes of a packet's IP header, and of the rest outside RTP; None if they are not known."""
-    by_id = stream.connection.statistics
-    found = {one.type: one for one in _selected(stream.connection)}
+    by_id = connection.statistics
+    found = {one.type: one for one in _selected(connection)}
     if len(found) < len(OF_CONNECTION):
         return None
     ends = [
@@ -248,14 +244,16 @@ class Tables:
         self.shown = self.trace.ways
         self.flows_told = {one.way.flow: _told(one) for one in self._streams}
         self._begin = self.trace.facts["began_ns"] / 1e6
+        self._around = {id(one): below(one) for one in dump.connections}
         self.width = self._width()
-        none = ("links", "link_series", "frames", "video_frames", "events", "packets")
+        none = ("links", "link_series", "frames", "video_frames", "packets")
         self.made = {
             "flows": tables.frame(
                 "flows", (_valid("flows", self._flow(it)) for it in self._streams)
             ),
             "series": tables.frame("series", chain.from_iterable(map(self._bins, self._streams))),
             "gauges": self._gauges(),
+            "events": tables.frame("events", self._events()).sort("time_s", maintain_order=True),
             **{name: tables.frame(name, ()) for name in none},
         }
 
@@ -313,7 +311,7 @@ class Tables:
 
     def _ip_bytes(self, stream: Stream, way: str, packets: int | None) -> dict[str, Any]:
         """Bytes of IP packets, where the network, the transport and the cipher are known."""
-        around = below(stream)
+        around = self._around[id(stream.connection)]
         sizes = [
             self._total(stream, f"{part}{way.capitalize()}") for part in ("bytes", "headerBytes")
         ]
@@ -388,6 +386,18 @@ class Tables:
         return [
             (int(at), it if it >= 0 else None) for at, it in zip(places[1:], grown, strict=True)
         ]
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        """Changes of the states of connections, at this end of the first stream of each."""
+        first: dict[int, Stream] = {}
+        for stream in self._streams:
+            first.setdefault(id(stream.connection), stream)
+        for stream in first.values():
+            side = "to" if stream.is_received else "from"
+            for time, what, value in stream.connection.changes:
+                at = max(0.0, (time - self._begin) / 1e3)
+                row = {"time_s": at, "flow": stream.way.flow, "side": side}
+                yield row | {"event": f"{what}: {value}"}
 
     def _gauges(self) -> pl.DataFrame:
         rows: list[tuple[float, str, str, str, float]] = []
