@@ -440,6 +440,7 @@ def test_a_dump_of_chromium_has_what_the_network_carried(carried, tmp_path):
     assert 0.05 < rows["remote"]["concealed_ratio"] < 0.15
     assert compute(result, "jitter_buffer_delay").drop_nulls()["value"].item() < 0.2
     assert result.manifest["imported"]["flows"]["rtp-1"]["mimeType"] == "audio/opus"
+    assert "connectionstatechange: connected" in result.events()["event"].to_list()
 
 
 def test_an_event_log_of_chromium_has_what_the_network_carried(carried):

@@ -379,13 +379,13 @@ STATES = ("iceconnectionstatechange", "connectionstatechange", "signalingstatech
 
 
 def _changes(log: Any) -> Iterator[tuple[float, str, str]]:
-    """The changes of states in the log of a connection; times are numbers, or text."""
+    """The changes of states in the log of a connection; newer versions add ``on`` to the names."""
     for one in log if isinstance(log, list) else ():
-        if not isinstance(one, dict) or one.get("type") not in STATES:
-            continue
-        time = _time(one.get("timestamp", one.get("time")))
+        kind = one.get("type") if isinstance(one, dict) else None
+        name = kind.removeprefix("on") if isinstance(kind, str) else ""
+        time = _time(one.get("timestamp", one.get("time"))) if name in STATES else None
         if time is not None:
-            yield time, str(one["type"]), whole(str(one.get("value", "")).strip('"'))
+            yield time, name, whole(str(one.get("value", "")).strip('"'))
 
 
 def _checked(dump: Dump) -> Dump:
