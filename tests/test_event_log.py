@@ -225,17 +225,20 @@ def test_single_events_and_unknown_ones_are_counted():
 
 
 def test_packets_become_rows_of_a_capture(log, tmp_path):
-    rows = eventlog.rows(log)
+    rows, reports = eventlog.rows(log)
     capture = captures.written(tmp_path / "one.pcap", [(0.0, captures.media(1, 160))])
     columns = pl.DataFrame(_core.capture(capture.read_bytes())[0]).columns
-    assert all({*row} == {*columns} for row in rows)
+    assert all({*row} == {*columns, "chunks"} for row in rows)
     assert len(rows) == sum(
         map(len, (log.incoming_rtp, log.outgoing_rtp, log.incoming_rtcp, log.outgoing_rtcp))
     )
     assert [row["frame"] for row in rows] == [*range(1, len(rows) + 1)]
     times = [row["time_ns"] for row in rows]
     assert times == sorted(times)
-    received = [row for row in rows if row["dst"] == "local" and not row["rtcp"]]
+    received = [row for row in rows if row["dst"] == "local" and row["content"] == "rtp"]
+    sent = [row for row in rows if row["src"] == "local" and row["content"] == "rtcp"]
+    raw = [reports[row["payload_at"] : row["payload_end"]] for row in sent]
+    assert raw == [bytes(one) for one in log.outgoing_rtcp["raw_packet"]]
     assert [row["rtp_seq"] for row in received] == log.incoming_rtp["sequence_number"].tolist()
     assert received[0]["ip_bytes"] == 28 + 72
     assert abs(received[0]["time_ns"] / 1e9 - log.begin_utc_ms / 1e3) < 2

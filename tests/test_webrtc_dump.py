@@ -449,7 +449,7 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     log = eventlog.read(file.read_bytes())
     assert len(log.incoming_rtp) == there["received"]["log"][1]
     assert len(log.outgoing_rtp) == back["sent"]["log"][1]
-    result = talkspurt.import_trace(file, payloads={111: "opus"}, playout_s=0.2)
+    result = talkspurt.import_trace(file, payloads={111: "opus"}, playout="200ms")
     rows = result.flows.to_dicts()
     assert sorted(row["received_packets"] for row in rows) == sorted(
         (len(log.incoming_rtp), len(log.outgoing_rtp))

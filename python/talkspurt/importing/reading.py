@@ -1,4 +1,4 @@
-"""Reads traces of ns-2 and captures as results."""
+"""Reads traces of ns-2, captures, and what WebRTC programs record, as results."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from talkspurt.importing.point import Point
 from talkspurt.importing.rtp import CLOCKS
 from talkspurt.importing.sessions import Payload, Sessions
 from talkspurt.importing.tables import Tables
+from talkspurt.importing.webrtc import dump, eventlog, streams, wire
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s
@@ -52,10 +53,10 @@ def import_trace(
     delay_s: float | None = None,
     clock_offset_s: float = 0.0,
 ) -> Result:
-    """The result of a trace of ns-2 or a capture, or of captures at both ends of a path.
+    """The result of a trace of ns-2, a capture, or what a WebRTC program recorded.
 
     Args:
-        files: one file, or two captures.
+        files: one file, or two captures at both ends of a path.
         payloads: dynamic payload types of RTP as SDP has them, as in ``{96: "opus/48000/2"}``;
             the clock of well-known encodings may be left out.
         playout: the jitter buffer of calls as in a scenario, such as ``{"kind": "fixed",
@@ -96,13 +97,22 @@ def import_trace(
     contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
     if len(paths) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
+    if kinds[0] in {"ns-2", "statistics"} and (payloads or sdp is not None or delay_s is not None):
+        raise BadInputError(
+            "--payload, --sdp and --network-delay: only for captures and event logs"
+        )
+    sessions = Sessions(meanings, given=[] if sdp is None else description(Path(sdp)))
+    if kinds[0] == "statistics":
+        try:
+            statistics = streams.Tables(dump.read(contents[0]))
+        except dump.DumpError as error:
+            raise BadInputError(visible(f"{paths[0]}: {error}")) from None
+        return _result(paths, contents, statistics.trace, statistics, began)
+    if kinds[0] == "event log":
+        return _event_log(paths, contents, sessions, buffer, delay_s)
     if kinds[0] == "ns-2":
-        if payloads or sdp is not None or delay_s is not None:
-            raise BadInputError("--payload, --sdp and --network-delay: only for captures")
         trace = ns2.read(paths[0], contents[0])
     else:
-        given_sdp = [] if sdp is None else description(Path(sdp))
-        sessions = Sessions(meanings, given=given_sdp)
         points = [
             Point.read(file, data, sessions) for file, data in zip(paths, contents, strict=True)
         ]
@@ -147,6 +157,37 @@ def jitter_buffer(playout: str | Mapping[str, Any]) -> tuple[dict[str, Any], str
         return {}, f"--playout {playout}: {error}"
 
 
+def _event_log(
+    files: list[Path],
+    contents: list[bytes],
+    sessions: Sessions,
+    buffer: Mapping[str, Any],
+    delay_s: float | None,
+) -> Result:
+    """The result of an RTC event log: of its packets, as a capture at this end has them."""
+    began = time.monotonic()
+    try:
+        log = eventlog.read(contents[0])
+    except wire.EventLogError as error:
+        raise BadInputError(visible(f"{files[0]}: {error}")) from None
+    rows, reports = eventlog.rows(log)
+    if not rows:
+        raise BadInputError(visible(f"{files[0]}: is an RTC event log without packets of RTP"))
+    sessions.given += eventlog.media(log)
+    point = Point(files[0], reports, rows, [], len(rows), sessions=sessions)
+    point.look()
+    trace = capture.read([point], sessions=sessions, delay_s=delay_s, offset_s=0.0)
+    trace.format = "RTC event log"
+    for name, count in eventlog.others(log).items():
+        trace.skipped[name] = trace.skipped.get(name, 0) + count
+    sent = next((way for way in trace.ways if way.sender == "local"), trace.ways[0])
+    sent.gauges += [
+        (max(0.0, (at - trace.facts["began_ns"]) / 1e9), name, value)
+        for at, name, value in sorted(eventlog.gauges(log))
+    ]
+    return _result(files, contents, trace, Tables(trace, buffer), began)
+
+
 def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
     """What does not fit the number of files, if it is given."""
     faults = ["--clock-offset: only for two captures"] if clock_offset and files == 1 else []
@@ -170,13 +211,21 @@ def _kind(file: Path, data: bytes) -> str:
         raise BadInputError(visible(f"{file}: is empty"))
     if data[:4] in CAPTURES:
         return "capture"
+    if eventlog.begins(data):
+        return "event log"
+    if dump.begins(data):
+        return "statistics"
     if b"\0" in data:
         raise BadInputError(visible(f"{file}: {ns2.NEITHER}"))
     return "ns-2"
 
 
 def _result(
-    files: Sequence[Path], contents: Sequence[bytes], trace: Trace, tables: Tables, began: float
+    files: Sequence[Path],
+    contents: Sequence[bytes],
+    trace: Trace,
+    tables: Tables | streams.Tables,
+    began: float,
 ) -> Result:
     name = "-".join(file_access.plain_name(file.stem) for file in files)
     hashes = [hashlib.sha256(data).hexdigest() for data in contents]
@@ -225,7 +274,7 @@ def _result(
         topology=_topology(trace, tables),
         manifest={**manifest, "imported": imported},
         _read_table=lambda table: made.get(table),
-        _read_audio=tables.audio,
+        _read_audio=lambda name: tables.audio(name) if isinstance(tables, Tables) else None,
     )
 
 
@@ -234,7 +283,7 @@ def unknown(flows: pl.DataFrame) -> list[str]:
     return [name for name in flows.columns if flows[name].null_count() == flows.height]
 
 
-def _topology(trace: Trace, tables: Tables) -> dict[str, Any]:
+def _topology(trace: Trace, tables: Tables | streams.Tables) -> dict[str, Any]:
     """Nodes, links and routes, as of a run; rates and delays are not known."""
     nodes = list(
         dict.fromkeys(

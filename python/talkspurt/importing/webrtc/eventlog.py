@@ -456,42 +456,64 @@ PLAIN: dict[str, Any] = {
     "src_port": 0, "dst_port": 0, "protocol": "udp", "ip_id": None, "hop_limit": None,
     "network_header_bytes": 0, "transport_header_bytes": 0, "kind": None, "seq": None, "ack": None,
     "syn": False, "fin": False, "rst": False, "short_seq": False, "chunks_cut": False,
-    "digest": None,
+    "digest": None, "chunks": (), "payload_at": None, "payload_end": None,
+    **dict.fromkeys(("rtp_ssrc", "rtp_seq", "rtp_timestamp", "rtp_type", "rtp_marker",
+                     "rtp_header_bytes", "rtp_padding_bytes")),
 }  # fmt: skip
-"""What all packets of a log have in a row as of a capture."""
+"""What packets of a log have in a row as of a capture, unless it is known."""
 
 
-def rows(log: EventLog) -> list[dict[str, Any]]:
+def rows(log: EventLog) -> tuple[list[dict[str, Any]], bytes]:
     """The packets of RTP and RTCP in order of time, as rows of a capture at this end.
 
     They have the columns of the table of ``talkspurt._core.capture``. The ends are ``local`` and
     ``remote``; a log has neither their addresses nor headers below RTP and RTCP, so that
-    ``ip_bytes`` is what these have, with padding.
+    ``ip_bytes`` is what these have, with padding. Also returns the packets of RTCP, in which
+    ``payload_at`` and ``payload_end`` are places.
     """
-    none = dict.fromkeys(("rtp_ssrc", "rtp_seq", "rtp_timestamp", "rtp_type", "rtp_marker",
-                          "rtp_header_bytes"))  # fmt: skip
     found: list[dict[str, Any]] = []
+    reports, end = [], 0
     for src, dst, media, control in (
         ("remote", "local", log.incoming_rtp, log.incoming_rtcp),
         ("local", "remote", log.outgoing_rtp, log.outgoing_rtcp),
     ):
-        ends = {"src": src, "dst": dst, **PLAIN}
+        ends = {**PLAIN, "src": src, "dst": dst}
         for one in media:
             size = one.header_size + one.payload_size + one.padding_size
             found.append(
                 {**ends, "time_ns": log.utc_ns(one.timestamp_ms), "ip_bytes": size,
-                 "payload_bytes": size, "rtcp": False, "rtp_ssrc": one.ssrc,
+                 "payload_bytes": size, "content": "rtp", "rtp_ssrc": one.ssrc,
                  "rtp_seq": one.sequence_number, "rtp_timestamp": one.rtp_timestamp,
                  "rtp_type": one.payload_type, "rtp_marker": one.marker,
-                 "rtp_header_bytes": one.header_size}
+                 "rtp_header_bytes": one.header_size, "rtp_padding_bytes": one.padding_size}
             )  # fmt: skip
         for one in control:
-            size = len(one.raw_packet)
+            begin, end = end, end + len(one.raw_packet)
+            reports.append(one.raw_packet)
             found.append(
-                {**ends, "time_ns": log.utc_ns(one.timestamp_ms), "ip_bytes": size,
-                 "payload_bytes": size, "rtcp": True, **none}
+                {**ends, "time_ns": log.utc_ns(one.timestamp_ms), "ip_bytes": end - begin,
+                 "payload_bytes": end - begin, "content": "rtcp", "payload_at": begin,
+                 "payload_end": end}
             )  # fmt: skip
     found.sort(key=lambda row: row["time_ns"])
     for frame, row in enumerate(found, 1):
         row["frame"] = frame
+    return found, b"".join(reports)
+
+
+def media(log: EventLog) -> list[dict[str, Any]]:
+    """The streams of video with their retransmissions, as a session description has them."""
+    found = []
+    for name, ssrc in (
+        ("video_recv_stream_configs", "remote_ssrc"), ("video_send_stream_configs", "ssrc"),
+    ):  # fmt: skip
+        columns = log.events[name].columns
+        for base, again in zip(columns.get(ssrc, ()), columns.get("rtx_ssrc", ()), strict=True):
+            if again != ABSENT:
+                pair = [int(base), int(again)]
+                group = {"semantics": "FID", "ssrcs": pair}
+                found.append(
+                    {"kind": "video", "address": None, "port": 0, "protocol": "", "payloads": [],
+                     "candidates": [], "ssrcs": pair, "groups": [group]}
+                )  # fmt: skip
     return found
