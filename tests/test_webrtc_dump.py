@@ -3,7 +3,9 @@ the statistics have; damaged ones give tables or one error."""
 
 import copy
 import gzip
+import importlib.util
 import json
+import sys
 from datetime import UTC, datetime
 
 import polars as pl
@@ -463,3 +465,17 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     told = result.manifest["imported"]
     assert told["format"] == "RTC event log"
     assert told["not_imported"]["audio_playout_events"] == len(log.playouts)
+
+
+def test_the_page_has_what_was_recorded():
+    file = ROOT / "validation" / "webrtc" / "record.py"
+    spec = importlib.util.spec_from_file_location("webrtc_record", file)
+    record = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = record
+    spec.loader.exec_module(record)
+    found = json.loads(CALLS.read_text())
+    assert [*found] == [*record.NETWORKS]
+    page = record.PAGE.read_text()
+    for name, text in record.parts(found).items():
+        assert text in page, name
+    assert "**" not in record.parts(found)["streams"] + record.parts(found)["rtcp"]
