@@ -321,3 +321,39 @@ def test_captured_sound_is_heard(tmp_path):
     # A capture of headers has none.
     headers = read([written(tmp_path / "cut.pcap", call, most=60)])
     assert headers.calls == ["rtp-1"] and not headers.heard
+
+
+def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
+    """With its delays and losses, the same call has the same arrivals, up to the constant delay."""
+    run = talkspurt.load(simulated / "run")
+    frames = run.frames("call").to_dicts()
+    packets = [
+        (row["delivered_s"], datagram(rtp(row["index"], 160 * row["index"])))
+        for row in frames
+        if row["delivered_s"] is not None
+    ]
+    file = written(tmp_path / "call.pcap", packets)
+    done = succeed(
+        "import", file, "-o", tmp_path / "o", "--no-report", "--as-network", tmp_path / "net"
+    )
+    assert f"Network: {tmp_path / 'net/network.toml'}" in done.stdout
+    text = (tmp_path / "net/network.toml").read_text()
+    assert "# rtp-1: delays beyond that of the fastest packet, whose own is above 0; " in text
+    again = talkspurt.run(tmp_path / "net/network.toml").frames("rtp-1").to_dicts()
+    first = next(at for at, row in enumerate(frames) if row["delivered_s"] is not None)
+    ours = [row["delivered_s"] for row in again]
+    theirs = [row["delivered_s"] for row in frames[first : first + len(ours)]]
+    last = max(at for at, one in enumerate(theirs) if one is not None)
+    assert [one is None for one in ours[: last + 1]] == [one is None for one in theirs[: last + 1]]
+    apart = [
+        one - other for one, other in zip(ours, theirs, strict=False) if None not in (one, other)
+    ]
+    # Sources of runs hand frames over up to 1 ms after their capture (source.noise).
+    assert max(apart) - min(apart) < 2.1e-3
+
+
+def test_a_network_needs_delays(tmp_path):
+    file = written(tmp_path / "call.pcap", speech(50, kind=96, ticks=960))
+    said = refused("import", file, "--as-network", tmp_path / "net").stderr
+    assert said.startswith("talkspurt: --as-network: no direction has delays")
+    assert not (tmp_path / "net").exists()

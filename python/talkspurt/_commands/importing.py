@@ -23,6 +23,7 @@ def import_(
     playout: str = "adaptive",
     network_delay: str | None = None,
     clock_offset: str | None = None,
+    as_network: Path | None = None,
     report: Report = True,
     overwrite: Overwrite = False,
 ) -> None:
@@ -53,6 +54,9 @@ def import_(
         an upper limit.
     clock_offset
         Clock of the second capture minus that of the first, as in 12.5ms or -3ms; default: 0.
+    as_network
+        Folder for what the trace shows of the network: delays and losses over time as link traces,
+        and network.toml, a scenario with these links and the trace's calls.
     report
         Whether to draw figures and write report.html.
     """
@@ -71,11 +75,14 @@ def import_(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     result = import_trace(
-        traces, payloads=payloads, playout=playout, sdp=sdp, delay_s=delay, clock_offset_s=offset
-    )
+        traces, payloads=payloads, playout=playout, sdp=sdp, delay_s=delay, clock_offset_s=offset,
+        as_network=as_network, overwrite=overwrite,
+    )  # fmt: skip
     folder = out or Path("runs") / result.name
     result.save(folder, report=report, overwrite=overwrite)
     _say(result, folder, report=report)
+    if as_network is not None:
+        print(visible(f"Network: {as_network / 'network.toml'}"))
 
 
 def _seconds(option: str, text: str, faults: list[str]) -> float:

@@ -19,7 +19,7 @@ from talkspurt import _core
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
-from talkspurt.importing import capture, ns2
+from talkspurt.importing import capture, network, ns2
 from talkspurt.importing.model import Trace
 from talkspurt.importing.point import Point
 from talkspurt.importing.rtp import CLOCKS
@@ -52,6 +52,8 @@ def import_trace(
     sdp: str | os.PathLike[str] | None = None,
     delay_s: float | None = None,
     clock_offset_s: float = 0.0,
+    as_network: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
 ) -> Result:
     """The result of a trace of ns-2, a capture, or what a WebRTC program recorded.
 
@@ -64,6 +66,9 @@ def import_trace(
         sdp: a file with a session description, besides those in the capture.
         delay_s: the network delay before a single capture, for mouth-to-ear delay and MOS.
         clock_offset_s: the clock of the second capture minus that of the first.
+        as_network: a folder for what the trace shows of the network: delays and losses over time as
+            link traces, and ``network.toml``, a scenario with these links and the trace's calls.
+        overwrite: whether this folder may replace another output.
 
     Returns:
         A result with the tables of a run; what the trace does not contain is null.
@@ -107,17 +112,23 @@ def import_trace(
             statistics = streams.Tables(dump.read(contents[0]))
         except dump.DumpError as error:
             raise BadInputError(visible(f"{paths[0]}: {error}")) from None
+        if as_network is not None:
+            raise BadInputError("--as-network: statistics have no packets, and so no delays")
         return _result(paths, contents, statistics.trace, statistics, began)
     if kinds[0] == "event log":
-        return _event_log(paths, contents, sessions, buffer, delay_s)
-    if kinds[0] == "ns-2":
+        trace = _event_log(paths[0], contents[0], sessions, delay_s)
+    elif kinds[0] == "ns-2":
         trace = ns2.read(paths[0], contents[0])
     else:
         points = [
             Point.read(file, data, sessions) for file, data in zip(paths, contents, strict=True)
         ]
         trace = capture.read(points, sessions=sessions, delay_s=delay_s, offset_s=clock_offset_s)
-    return _result(paths, contents, trace, Tables(trace, buffer, contents[0]), began)
+    # A log has no media.
+    tables = Tables(trace, buffer, b"" if kinds[0] == "event log" else contents[0])
+    if as_network is not None:
+        network.export(Path(as_network), trace, tables.flows_told, overwrite=overwrite)
+    return _result(paths, contents, trace, tables, began)
 
 
 def description(file: Path) -> list[dict[str, Any]]:
@@ -157,24 +168,17 @@ def jitter_buffer(playout: str | Mapping[str, Any]) -> tuple[dict[str, Any], str
         return {}, f"--playout {playout}: {error}"
 
 
-def _event_log(
-    files: list[Path],
-    contents: list[bytes],
-    sessions: Sessions,
-    buffer: Mapping[str, Any],
-    delay_s: float | None,
-) -> Result:
-    """The result of an RTC event log: of its packets, as a capture at this end has them."""
-    began = time.monotonic()
+def _event_log(file: Path, data: bytes, sessions: Sessions, delay_s: float | None) -> Trace:
+    """The packets of an RTC event log, as a capture at this end has them."""
     try:
-        log = eventlog.read(contents[0])
+        log = eventlog.read(data)
     except wire.EventLogError as error:
-        raise BadInputError(visible(f"{files[0]}: {error}")) from None
+        raise BadInputError(visible(f"{file}: {error}")) from None
     rows, reports = eventlog.rows(log)
     if not rows:
-        raise BadInputError(visible(f"{files[0]}: is an RTC event log without packets of RTP"))
+        raise BadInputError(visible(f"{file}: is an RTC event log without packets of RTP"))
     sessions.given += eventlog.media(log)
-    point = Point(files[0], reports, rows, [], len(rows), sessions=sessions)
+    point = Point(file, reports, rows, [], len(rows), sessions=sessions)
     point.look()
     trace = capture.read([point], sessions=sessions, delay_s=delay_s, offset_s=0.0)
     trace.format = "RTC event log"
@@ -185,7 +189,7 @@ def _event_log(
         (max(0.0, (at - trace.facts["began_ns"]) / 1e9), name, value)
         for at, name, value in sorted(eventlog.gauges(log))
     ]
-    return _result(files, contents, trace, Tables(trace, buffer), began)
+    return trace
 
 
 def unfit(files: int, delay: bool, clock_offset: bool) -> list[str]:
