@@ -357,3 +357,19 @@ def test_a_network_needs_delays(tmp_path):
     said = refused("import", file, "--as-network", tmp_path / "net").stderr
     assert said.startswith("talkspurt: --as-network: no direction has delays")
     assert not (tmp_path / "net").exists()
+
+
+@pytest.mark.parametrize("transport", ["tcp", "sctp"])
+def test_round_trips_are_those_of_the_path(transport, tmp_path):
+    """Each packet is captured as its transmission begins: data 30 ms before they arrive at the
+    other end, and the acknowledgement where it leaves, at most 200 ms later."""
+    kind = {"tcp": 'kind = "tcp", controller = "newreno"', "sctp": 'kind = "sctp"'}[transport]
+    scenario = CALL.replace('kind = "udp"', kind)
+    scenario = scenario.replace("loss = 0.03", "loss = 0").replace("15ms", "0ms")
+    (tmp_path / "call.toml").write_text(scenario)
+    succeed("run", "call.toml", "--out", "run", "--no-report", cwd=tmp_path)
+    result = read([tmp_path / "run/path.pcapng"])
+    trips = result.gauges(f"{transport}-1", gauge="capture_rtt")["value"]
+    assert len(trips) > 100
+    assert 0.030 < trips.min() < 0.0325
+    assert trips.max() < 0.235

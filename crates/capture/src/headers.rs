@@ -17,6 +17,8 @@ pub use crate::tunnel::Tunnel;
 
 /// RFC 6951 §5.1: the UDP port of encapsulated SCTP.
 const SCTP_IN_UDP: u16 = 9899;
+/// RFC 9260 §3.2: the type of a SACK chunk.
+const SACK: u8 = 3;
 /// RFC 6773 §5: the UDP port of encapsulated DCCP.
 const DCCP_IN_UDP: u16 = 6511;
 
@@ -98,6 +100,8 @@ pub enum Transport {
         kind: u8,
         /// DATA and I-DATA chunks that were captured.
         chunks: Vec<Chunk>,
+        /// Cumulative TSN Ack of its last SACK (RFC 9260 §3.3.4).
+        ack: Option<u32>,
         /// Whether the capture ends before the last chunk begins.
         cut: bool,
     },
@@ -358,7 +362,7 @@ fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
     let read = || {
         let ports = (be16(bytes, 0)?, be16(bytes, 2)?);
         let kind = *bytes.get(12)?;
-        let (mut at, mut chunks, mut data) = (12, Vec::new(), 0);
+        let (mut at, mut chunks, mut data, mut ack) = (12, Vec::new(), 0, None);
         while at + 4 <= bytes.len() {
             let size = usize::from(be16(bytes, at + 2)?);
             // RFC 9260 §3.3.1, and I-DATA of RFC 8260 §2.1.
@@ -370,6 +374,9 @@ fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
             if size < 4.max(head) {
                 break;
             }
+            if bytes[at] == SACK {
+                ack = be32(bytes, at + 4).or(ack);
+            }
             if head > 0 {
                 let Some(tsn) = be32(bytes, at + 4) else { break };
                 let stream = be16(bytes, at + 8).unwrap_or(0);
@@ -379,7 +386,7 @@ fn sctp(bytes: &[u8], length: usize) -> Result<Inner, Other> {
             at += size.next_multiple_of(4);
         }
         let (header, cut) = (length.checked_sub(data)?, at < length);
-        let transport = Transport::Sctp { kind, chunks, cut };
+        let transport = Transport::Sctp { kind, chunks, ack, cut };
         Some(Inner { header, ports, transport, media: None, payload: None, digest: None })
     };
     read().ok_or(Other::Cut)

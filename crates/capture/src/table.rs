@@ -287,7 +287,7 @@ fn seq(headers: &Headers) -> Option<u64> {
 
 fn ack(headers: &Headers) -> Option<u64> {
     match headers.transport {
-        Transport::Tcp { ack, .. } => ack.map(Into::into),
+        Transport::Tcp { ack, .. } | Transport::Sctp { ack, .. } => ack.map(Into::into),
         _ => None,
     }
 }

@@ -26,8 +26,8 @@ pub(crate) fn capture(py: Python<'_>, file: &[u8]) -> PyResult<(Table, Table, Ta
 }
 
 /// A packet of a stream, times in nanoseconds: its place on the media clock, when its first sample was
-/// captured, when it left and arrived, the index of its length (none: comfort noise), its marker, the length of its
-/// payload, and where in the file its captured payload begins and ends.
+/// captured, when it left and arrived, the index of its length (none: comfort noise), its marker, the length
+/// of its payload, and where in the file its captured payload begins and ends.
 type Row = (u64, u64, Option<u64>, Option<u64>, Option<usize>, bool, u32, Option<(usize, usize)>);
 
 /// Plays a captured stream through the jitter buffer of a flow (JSON as in a resolved scenario), or of its

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from talkspurt.importing import drift, reports, rtp
+from talkspurt.importing import acknowledged, drift, reports, rtp
 from talkspurt.importing.conversations import (
     DATA,
     DUPLICATE,
@@ -72,6 +72,10 @@ class Flows:
             added.append(way)
         if kind == "rtp":
             reports.add(added, found, parts)
+        if kind in ("tcp", "sctp") and len(parts) == 2:
+            (_, ahead), (_, back) = parts
+            added[0].gauges += acknowledged.round_trips(ahead, back)
+            added[1].gauges += acknowledged.round_trips(back, ahead)
         self.ways += added
         return added
 

@@ -42,7 +42,7 @@ class Payload:
 
     @property
     def name(self) -> str:
-        """Its encoding in capitals: names have no case (RFC 8866 §6.6)."""
+        """Its encoding in capitals: names have no case (RFC 8866 §6)."""
         return self.encoding.upper()
 
 
