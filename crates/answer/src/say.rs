@@ -277,14 +277,20 @@ fn value(question: &Question, choice: &Choice, at: usize) -> String {
 }
 
 fn values(question: &Question, choice: &Choice) -> String {
-    listed((0..question.measures.len()).map(|at| value(question, choice, at)).collect())
+    listed(known(question).map(|at| value(question, choice, at)).collect())
+}
+
+/// The measures that an option has a value of. In imported traces, delays may be unknown.
+fn known(question: &Question) -> impl Iterator<Item = usize> {
+    let is_known = |at: &usize| question.options.iter().any(|it| it.cells[*at].is_some());
+    (0..question.measures.len()).filter(is_known)
 }
 
 /// The values without names of measures.
 fn texts(question: &Question, choice: &Choice) -> String {
-    let cells = choice.cells.iter().zip(question.instrument.measures);
-    let texts = cells.map(|(cell, it)| {
-        cell.as_ref().map_or("–".to_owned(), |cell| with_unit(it.metric(), &cell.text))
+    let texts = known(question).map(|at| {
+        let metric = question.instrument.measures[at].metric();
+        choice.cells[at].as_ref().map_or("–".to_owned(), |cell| with_unit(metric, &cell.text))
     });
     texts.collect::<Vec<_>>().join(", ")
 }

@@ -27,6 +27,7 @@ from talkspurt.figures.time import (
 )
 from talkspurt.metrics import mouth_to_ear, opinion
 from talkspurt.metrics.catalogue import column
+from talkspurt.results.manifest import Origin, origin
 from talkspurt.results.run_data import RunData
 
 Values = Sequence["Number"] | pl.Series
@@ -57,6 +58,7 @@ def of_result(result: RunData) -> list[Chart]:
         ),
         _of_links(result, "sojourn", "Longest wait in a queue", "ms", "sojourn_max_s", 1e3),
         _cwnd(result, styles),
+        *_reported(result, styles),
         *_inside(result, styles),
         *_sound(result, styles),
         _delays(result, styles),
@@ -275,6 +277,26 @@ def _cwnd(result: RunData, styles: Styles) -> Chart | None:
     rows = {flow: inside.held(windows.filter(flow=flow), result.duration_s) for flow in names}
     curves = {flow: (of["time_s"], of["value"] / 1e3) for flow, of in rows.items()}
     return _of_flows("cwnd", "Congestion window", "kB", curves, styles, 1)
+
+
+REPORTED = (
+    ("reported-rtt", "Round-trip times in the capture", "ms", ("rtcp_rtt", "capture_rtt"), 1e3),
+    ("reported-loss", "Loss that receivers reported", "%", ("reported_loss",), 100.0),
+)
+"""What an imported trace has of acknowledgements and RTCP: name, title, unit, gauges, scale."""
+
+
+def _reported(result: RunData, styles: Styles) -> Iterator[Chart | None]:
+    if origin(result.manifest) is not Origin.IMPORTED:
+        return
+    for name, title, unit, gauges, scale in REPORTED:
+        rows = result.gauges().filter(pl.col("gauge").is_in(gauges))
+        curves: dict[str, tuple[Values, Values]] = {}
+        for (flow, side), of in rows.group_by("flow", "side", maintain_order=True):
+            sender = str(flow) if side == "from" else f"{flow}.reverse"
+            if sender in styles and len(curves) < MAX_FLOWS:
+                curves[sender] = (of["time_s"], of["value"] * scale)
+        yield _of_flows(name, title, unit, curves, styles)
 
 
 def _inside(result: RunData, styles: Styles) -> Iterator[Chart | None]:
