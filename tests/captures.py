@@ -29,10 +29,10 @@ def media(number, stamp, kind=0, size=160):
 
 def written(path, packets, link=101, most=None):
     """Frames with their times in seconds, as pcap."""
-    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, link)
+    out = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, link)]
     for time, data in sorted(packets, key=lambda packet: packet[0]):
         seconds, nanos = divmod(round((1000 + time) * 1e9), 10**9)
         kept = data[:most]
-        out += struct.pack("<IIII", seconds, nanos, len(kept), len(data)) + kept
-    path.write_bytes(out)
+        out += [struct.pack("<IIII", seconds, nanos, len(kept), len(data)), kept]
+    path.write_bytes(b"".join(out))
     return path

@@ -142,15 +142,18 @@ def _write(folder: Path, trace: Trace, told: dict[str, dict[str, Any]]) -> None:
 
 
 def bounds(ways: list[Way]) -> list[str]:
-    """What of the delays is not known."""
+    """What of the delays is not known.
+
+    The way from a sender to the capture is a part of the round trip between them, which the
+    reports of the other direction tell: those that this sender answered.
+    """
     found = []
     for way in ways:
-        if way.sees_sent:
+        if way.sees_sent or (way.speech is not None and way.speech.delay_s is not None):
             continue
-        trips = [value for _, name, value in way.gauges if name == "rtcp_rtt"]
+        back = (one for one in ways if one.flow == way.flow and one.side != way.side)
+        trips = [value for one in back for _, name, value in one.gauges if name == "rtcp_rtt"]
         most = f" and less than {min(trips) * 1e3:.1f} ms, by RTCP" if trips else ""
-        if way.speech is not None and way.speech.delay_s is not None:
-            continue
         found.append(
             f"{way.name}: delays beyond that of the fastest packet, whose own is above 0{most}; "
             "--network-delay adds it"
