@@ -11,16 +11,14 @@ tshark says, and then another run takes five minutes.
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import hashlib
 import json
-import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -34,12 +32,9 @@ from talkspurt import _core
 from talkspurt.errors import BadInputError
 from talkspurt.importing import rtp
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from made import ROOT, made
-from tables import fill, table
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from page import COMPARED, Row, table_row, write
 
-PAGE = ROOT / "docs" / "validation" / "captures.md"
-DATA = Path(__file__).with_name("captures.csv")
 HEURISTIC = ("--enable-heuristic", "rtp_udp")
 """Any UDP that looks like RTP to tshark; by default, only what signalling announces."""
 FIELDS = (
@@ -49,7 +44,6 @@ FIELDS = (
     "rtp.ssrc", "rtp.seq", "rtp.p_type", "rtp.version", "rtp.timestamp", "tcp.stream",
 )  # fmt: skip
 TRANSPORTS = ("udp", "tcp", "sctp", "dccp")
-COMPARED = ("tcp", "sctp", "dccp")
 MAGIC = (
     b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
     b"\xa1\xb2\x3c\x4d",
@@ -156,6 +150,8 @@ def frame(row: dict[str, str]) -> Frame:
     hosts = ("", "")
     for layer in one.layers:
         if layer in ("ip", "ipv6"):
+            if one.protocol == "tcp":
+                break  # in a message
             hosts = following(f"{layer}.src"), following(f"{layer}.dst")
             one.protocol = one.ends = None
         elif layer in ("icmp", "icmpv6"):
@@ -247,36 +243,10 @@ RESTART = "the source restarts with new numbers"
 MARKED = "tshark weighs the mean wrongly where packets are marked or have no clock"
 NOT_READ = "import: {}"
 TUNNEL = "inside {}, which import does not open"
+PARTS = "IP fragments: import counts the packet at the first one, tshark at the last if none lacks"
 LARGE = "IP length 0 or jumbo: larger than 64 KiB"
 STOPS = "tshark stops: {}"
 UNEXPLAINED = "**unexplained**"
-
-
-@dataclass
-class Row:
-    """A file: each pair of numbers is tshark's and that of import."""
-
-    repository: str
-    path: str
-    sha256: str
-    frames: int = 0
-    imported: int = 0
-    error: str = ""
-    announced: int = 0
-    streams: tuple[int, int] = (0, 0)
-    both: int = 0
-    packets: tuple[int, int] = (0, 0)
-    lost: tuple[int, int] = (0, 0)
-    jitter_compared: int = 0
-    jitter_equal: int = 0
-    transports: dict[str, list[int]] = field(default_factory=dict)
-    """Packets, then conversations."""
-    causes: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def compared(self) -> bool:
-        """Whether it has a protocol of the comparison."""
-        return any(self.streams) or any(map(any, self.transports.values()))
 
 
 class Comparison:
@@ -391,8 +361,10 @@ class Comparison:
                     if one["protocol"] == protocol and not self.ours.error}  # fmt: skip
             talks = [len({frozenset((e[:2], e[2:])) for e in of.values()}) for of in (theirs, ours)]
             flows = {name.removesuffix(".reverse") for name in self.ours.flows.get(protocol, [])}
-            if len(flows) != talks[1]:
-                self.row.causes[f"conversation of {protocol}: {UNEXPLAINED}"] += 1
+            packets = sum(one["protocol"] == protocol for rows in self.ours.rows.values()
+                          for one in rows if not self.ours.error)  # fmt: skip
+            if (len(flows), self.ours.counts.get(protocol, 0)) != (talks[1], packets):
+                self.row.causes[f"flows of {protocol.upper()}: {UNEXPLAINED}"] += 1
             if theirs or ours:
                 self.row.transports[protocol] = [len(theirs), len(ours), *talks]
             for number in theirs.keys() | ours.keys():
@@ -404,16 +376,19 @@ class Comparison:
         """Why only one of both has a packet of a protocol, or they name other ends."""
         if self.ours.error:
             return NOT_READ.format(self.ours.error)
-        if number in self.ours.why:
-            return NOT_READ.format(self.ours.why[number])
         if number not in self.default.frames:
             return STOPS.format("it reads fewer frames")
         layers = self.default.frames[number].layers
+        why = self.ours.why.get(number)
+        if why in ("reassembled", "IP fragments") if theirs else layers[-1:] == ["data"]:
+            return PARTS
+        if why:
+            return NOT_READ.format(why)
         rows = self.ours.rows.get(number, [])
         if theirs and len(rows) == 1 and rows[0]["protocol"] in layers:
             at = layers.index(rows[0]["protocol"])
             if (inner := layers[at + 1 :]) and protocol in inner:
-                return TUNNEL.format(inner[0])
+                return TUNNEL.format(f"{inner[0]} on port {rows[0]['dst_port']}")
         if not theirs and any(one["ip_bytes"] > 65535 for one in rows):
             return LARGE
         return UNEXPLAINED
@@ -447,14 +422,15 @@ def mean_of_tshark(rows: list[dict[str, Any]], facts: dict[str, Any]) -> float:
     """
     clocks = {kind: clock for kind, (_, clock) in rtp.STATIC.items()}
     clocks[facts["payload_type"]] = facts["clock_hz"]
-    estimate = mean = time = stamp = 0.0
+    estimate = mean = time = 0.0
+    stamp = 0
     for place, row in enumerate(rows):
         now, clock = row["time_ns"] / 1e6, clocks.get(row["rtp_type"])
-        if clock:
-            spacing = row["rtp_timestamp"] * 1e3 / clock
-            if place:
-                estimate += (abs(now - time - (spacing - stamp)) - estimate) / 16
-            stamp = spacing
+        if place and clock:
+            spacing = (row["rtp_timestamp"] - stamp) * 1e3 / clock
+            estimate += (abs(now - time - spacing) - estimate) / 16
+        if clock or not place:
+            stamp = row["rtp_timestamp"]
         if place and clock and not row["rtp_marker"]:
             mean = (mean * (place - 1) + estimate) / place
         time = now
@@ -492,114 +468,6 @@ def compared(repository: str, path: Path, data: bytes, keep: Path | None) -> Row
     both.streams()
     both.transports()
     return row
-
-
-COLUMNS = (
-    "repository", "path", "sha256", "frames", "rtp_announced", "rtp_tshark", "rtp_import",
-    "rtp_both", "packets_tshark", "packets_import", "lost_tshark", "lost_import",
-    "jitter_compared", "jitter_equal", "tcp", "sctp", "dccp", "differences",
-)  # fmt: skip
-
-
-def table_row(row: Row) -> list[object]:
-    """In the CSV; TCP, SCTP and DCCP: packets and conversations, tshark's first."""
-    counts = [" ".join(map(str, row.transports.get(name, ()))) for name in COMPARED]
-    causes = "; ".join(f"{n} {cause}" for cause, n in sorted(row.causes.items()))
-    return [row.repository, row.path, row.sha256, row.frames, row.announced, *row.streams,
-            row.both, *row.packets, *row.lost, row.jitter_compared, row.jitter_equal, *counts,
-            causes]  # fmt: skip
-
-
-def write(folder: Path, rows: list[Row]) -> None:
-    """The page and its data."""
-    shown = [row for row in rows if row.compared]
-    with DATA.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *map(table_row, shown)])
-    media = [row for row in shown if any(row.streams) or {"sctp", "dccp"} & row.transports.keys()]
-    told = made(PAGE, DATA)
-    about = [("made", told["date"]), ("commit of talkspurt", f"`{told['commit'][:10]}`"
-             + told["modified"]), ("program", told["tshark"])]  # fmt: skip
-    heads = "repository | commit | captures | results | errors | RTP | TCP, SCTP, DCCP"
-    fill(
-        PAGE,
-        {
-            "made": table(("", ""), about),
-            "collections": table(heads, collections(folder, rows), "llrrrrr"),
-            "sums": table("of all captures | tshark | import", sums(rows), "lrr"),
-            "causes": table("difference | captures | count", causes(rows), "lrr"),
-            "errors": table("error | captures", errors(rows), "lr"),
-            "files": table(FILE_HEADS, map(page_row, media), "lllrrrrrrr"),
-        },
-    )
-
-
-def collections(folder: Path, rows: list[Row]) -> Iterator[list[object]]:
-    """The repositories."""
-    for name in dict.fromkeys(row.repository for row in rows):
-        ours = [row for row in rows if row.repository == name]
-        words = ["git", "-C", folder / name, "rev-parse", "--short=10", "HEAD"]
-        commit = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
-        errors = sum(bool(row.error) for row in ours)
-        yield [f"[{name}](https://github.com/{name})", f"`{commit}`", len(ours),
-               len(ours) - errors, errors, sum(any(row.streams) for row in ours),
-               sum(bool(row.transports) for row in ours)]  # fmt: skip
-
-
-def sums(rows: list[Row]) -> Iterator[list[object]]:
-    """Of all captures."""
-    read = [row for row in rows if not row.error]
-    yield "frames, of captures with a result", *(f"{sum(map(of, read)):,}" for of in (
-        lambda row: row.frames, lambda row: row.imported))  # fmt: skip
-    yield "RTP streams that are announced", f"{sum(row.announced for row in rows):,}", ""
-    for name in ("streams", "packets", "lost"):
-        title = {"streams": "RTP streams", "packets": "packets in both's streams",
-                 "lost": "lost packets in both's streams"}[name]  # fmt: skip
-        yield title, *(f"{sum(getattr(row, name)[i] for row in rows):,}" for i in (0, 1))
-    streams, equal = (sum(getattr(row, name) for row in rows)
-                      for name in ("jitter_compared", "jitter_equal"))  # fmt: skip
-    yield "streams with jitter in both", f"{streams:,}", f"{equal:,} equal"
-    for protocol in COMPARED:
-        counts = [row.transports[protocol] for row in rows if protocol in row.transports]
-        for what, place in (("packets", 0), ("conversations", 2)):
-            both = (f"{sum(one[place + i] for one in counts):,}" for i in (0, 1))
-            yield f"{protocol.upper()} {what}", *both
-
-
-def causes(rows: list[Row]) -> list[list[object]]:
-    """All differences."""
-    files, counts = Counter[str](), Counter[str]()
-    for row in rows:
-        files.update(row.causes.keys())
-        counts.update(row.causes)
-    return [[cause.replace("|", "\\|"), files[cause], n] for cause, n in sorted(counts.items())]
-
-
-def errors(rows: list[Row]) -> list[list[object]]:
-    """Those of import, without their numbers of frames."""
-    kinds = Counter(re.sub(r"\d+ (frames|packets|IP|encrypted)", r"… \1", row.error)
-                    for row in rows if row.error)  # fmt: skip
-    return [[kind, n] for kind, n in kinds.most_common()]
-
-
-FILE_HEADS = (
-    "repository | path | SHA-256 | frames | streams of tshark, announced | of tshark, all | "
-    "of import | packets of RTP | lost | packets of SCTP, DCCP"
-)
-
-
-def page_row(row: Row) -> list[object]:
-    """A capture with RTP, SCTP or DCCP; one number where both agree."""
-
-    def both(pair: Iterable[int]) -> str:
-        return " / ".join(map(str, dict.fromkeys(pair)))
-
-    others = [
-        f"{name.upper()} {both(row.transports[name][:2])}"
-        for name in ("sctp", "dccp")
-        if name in row.transports
-    ]
-    return [row.repository, f"`{row.path}`", f"`{row.sha256[:12]}`", row.frames, row.announced,
-            *row.streams, both(row.packets), both(row.lost), ", ".join(others)]  # fmt: skip
 
 
 def main() -> None:
