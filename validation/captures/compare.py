@@ -48,6 +48,7 @@ MAGIC = (
     b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
     b"\xa1\xb2\x3c\x4d",
 )  # fmt: skip
+MAX_BYTES = 4 << 20
 Ends = tuple[str, int, str, int]
 Key = tuple[str, int, str, int, int]
 """Sender, receiver, SSRC."""
@@ -220,17 +221,21 @@ def end(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def captures(folder: Path) -> Iterator[tuple[str, Path, bytes]]:
-    """All captures below a folder: repository, path in it, contents."""
-    for owner in sorted(folder.iterdir()):
-        for clone in sorted(owner.iterdir()):
-            for file in sorted(clone.rglob("*")):
-                inside = file.relative_to(clone)
-                if inside.parts[0] == ".git" or not file.is_file() or file.is_symlink():
-                    continue
-                data = file.read_bytes()
-                if data.startswith((*MAGIC, b"\x1f\x8b")):
-                    yield f"{owner.name}/{clone.name}", inside, data
+def captures(folder: Path) -> Iterator[tuple[Row, bytes]]:
+    """All captures below a folder, unpacked."""
+    for clone in sorted(folder.glob("*/*")):
+        for file in sorted(clone.rglob("*")):
+            inside = file.relative_to(clone)
+            if inside.parts[0] == ".git" or not file.is_file() or file.is_symlink():
+                continue
+            if file.stat().st_size >= MAX_BYTES:
+                continue
+            data = packed = file.read_bytes()
+            if data.startswith(b"\x1f\x8b"):
+                data = gzip.decompress(data)
+            if data.startswith(MAGIC):
+                name = f"{clone.parent.name}/{clone.name}"
+                yield Row(name, str(inside), hashlib.sha256(packed).hexdigest()), data
 
 
 NUMBERS = "no two packets of a source have successive numbers"
@@ -240,7 +245,7 @@ INTERLEAVED = "RTP in TCP, which import leaves to the TCP flow"
 ENCRYPTED = "padding longer than the packet: encrypted; tshark refuses the packet"
 ELSE = "tshark reads it as {}; its numbers follow each other"
 RESTART = "the source restarts with new numbers"
-MARKED = "tshark weighs the mean wrongly where packets are marked or have no clock"
+MARKED = "tshark leaves packets out of its mean, and weighs the others wrongly"
 NOT_READ = "import: {}"
 TUNNEL = "inside {}, which import does not open"
 PARTS = "IP fragments: import counts the packet at the first one, tshark at the last if none lacks"
@@ -410,6 +415,8 @@ def steps(numbers: list[int]) -> list[int]:
     return [(two - one) % 65536 for one, two in pairwise(numbers)]
 
 
+HALF = 1 << 31
+"""Of RTP's timestamps."""
 CLOSE_MS = 0.02
 """tshark prints microseconds."""
 
@@ -417,8 +424,8 @@ CLOSE_MS = 0.02
 def mean_of_tshark(rows: list[dict[str, Any]], facts: dict[str, Any]) -> float:
     """The mean jitter of tshark 4.0 as it was found to behave, in milliseconds.
 
-    The estimate is that of RFC 3550 over packets with a known clock. Their running mean counts all
-    packets, and is not updated by those that are marked or without a clock.
+    The estimate is that of RFC 3550 over packets with a known clock whose timestamp is not before
+    the last one. Their running mean counts all packets, and marked ones do not update it either.
     """
     clocks = {kind: clock for kind, (_, clock) in rtp.STATIC.items()}
     clocks[facts["payload_type"]] = facts["clock_hz"]
@@ -426,22 +433,19 @@ def mean_of_tshark(rows: list[dict[str, Any]], facts: dict[str, Any]) -> float:
     stamp = 0
     for place, row in enumerate(rows):
         now, clock = row["time_ns"] / 1e6, clocks.get(row["rtp_type"])
-        if place and clock:
-            spacing = (row["rtp_timestamp"] - stamp) * 1e3 / clock
-            estimate += (abs(now - time - spacing) - estimate) / 16
+        step = (row["rtp_timestamp"] - stamp + HALF) % (2 * HALF) - HALF
+        if place and clock and step >= 0:
+            estimate += (abs(now - time - step * 1e3 / clock) - estimate) / 16
+            if not row["rtp_marker"]:
+                mean = (mean * (place - 1) + estimate) / place
         if clock or not place:
             stamp = row["rtp_timestamp"]
-        if place and clock and not row["rtp_marker"]:
-            mean = (mean * (place - 1) + estimate) / place
         time = now
     return mean
 
 
-def compared(repository: str, path: Path, data: bytes, keep: Path | None) -> Row:
-    """A file, read by both."""
-    row = Row(repository, str(path), hashlib.sha256(data).hexdigest())
-    if data.startswith(b"\x1f\x8b"):
-        data = gzip.decompress(data)
+def compare(row: Row, data: bytes, keep: Path | None) -> None:
+    """Both readings of a file."""
     with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
         file.write(data)
         file.flush()
@@ -467,7 +471,6 @@ def compared(repository: str, path: Path, data: bytes, keep: Path | None) -> Row
     both = Comparison(row, data, seen, ours)
     both.streams()
     both.transports()
-    return row
 
 
 def main() -> None:
@@ -480,10 +483,10 @@ def main() -> None:
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     rows = []
-    for repository, path, data in captures(options.folder):
-        if options.only not in f"{repository}/{path}":
+    for row, data in captures(options.folder):
+        if options.only not in f"{row.repository}/{row.path}":
             continue
-        row = compared(repository, path, data, options.keep)
+        compare(row, data, options.keep)
         rows.append(row)
         if row.causes:
             print(*table_row(row)[:2], *(f"\n    {n} {why}" for why, n in row.causes.items()))
