@@ -4,7 +4,7 @@
 .venv/bin/python validation/captures/compare.py FOLDER
 
 FOLDER/OWNER/NAME is a clone of the repository OWNER/NAME on GitHub; all captures in it are read.
-Needs tshark and capinfos. An hour for the 2300 captures of the page; `--keep FOLDER` keeps what
+Needs tshark and capinfos. Half an hour for the captures of the page; `--keep FOLDER` keeps what
 tshark says, and then another run takes five minutes.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.importing import rtp
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from page import COMPARED, Row, table_row, write
+from page import COMPARED, UNEXPLAINED, Row, table_row, write
 
 HEURISTIC = ("--enable-heuristic", "rtp_udp")
 """Any UDP that looks like RTP to tshark; by default, only what signalling announces."""
@@ -251,7 +252,6 @@ TUNNEL = "inside {}, which import does not open"
 PARTS = "IP fragments: import counts the packet at the first one, tshark at the last if none lacks"
 LARGE = "IP length 0 or jumbo: larger than 64 KiB"
 STOPS = "tshark stops: {}"
-UNEXPLAINED = "**unexplained**"
 
 
 class Comparison:
@@ -288,7 +288,7 @@ class Comparison:
         if why := {self.ours.why[one.number] for one in frames if one.number in self.ours.why}:
             return NOT_READ.format(" and ".join(sorted(why)))
         if self.ours.error:
-            return NOT_READ.format(self.ours.error)
+            return NOT_READ.format(reason(self.ours.error))
         pair = {key[:2], key[2:4]}
         talk = [rows for other, rows in self.found.items() if {other[:2], other[2:4]} == pair]
         if sum(map(len, talk)) == 1:
@@ -380,7 +380,7 @@ class Comparison:
     def different(self, number: int, protocol: str, theirs: bool) -> str:
         """Why only one of both has a packet of a protocol, or they name other ends."""
         if self.ours.error:
-            return NOT_READ.format(self.ours.error)
+            return NOT_READ.format(reason(self.ours.error))
         if number not in self.default.frames:
             return STOPS.format("it reads fewer frames")
         layers = self.default.frames[number].layers
@@ -403,6 +403,12 @@ def reading(layers: list[str]) -> str:
     """What tshark reads behind UDP."""
     rest = layers[len(layers) - layers[::-1].index("udp") :] if "udp" in layers else layers
     return rest[0] if rest else "udp"
+
+
+def reason(error: str) -> str:
+    """That of a frame in an error about all frames, without their number."""
+    frames = error.rpartition(" over IP: ")[2]
+    return re.sub(r"\b\d+ (frames|packets|IP|encrypted)", r"\1", frames)
 
 
 def ends(row: dict[str, Any]) -> Ends:

@@ -19,6 +19,7 @@ from tables import fill, table
 PAGE = ROOT / "docs" / "validation" / "captures.md"
 DATA = Path(__file__).with_name("captures.csv")
 COMPARED = ("tcp", "sctp", "dccp")
+UNEXPLAINED = "**unexplained**"
 
 
 @dataclass
@@ -84,6 +85,9 @@ def write(folder: Path, rows: list[Row]) -> None:
             "collections": table(heads, collections(commits, rows), "llrrrrr"),
             "sums": table("of all captures | tshark | import", sums(rows), "lrr"),
             "causes": table("difference | captures | count", causes(rows), "lrr"),
+            "unexplained": sum(
+                n for row in rows for cause, n in row.causes.items() if UNEXPLAINED in cause
+            ),
             "errors": table("error | captures", errors(rows), "lr"),
             "files": table(FILE_HEADS, (page_row(row, commits) for row in media), "llrrrrrrr"),
         },
@@ -136,9 +140,9 @@ def causes(rows: list[Row]) -> list[list[object]]:
 
 
 def errors(rows: list[Row]) -> list[list[object]]:
-    """Those of import, without their numbers of frames."""
-    kinds = Counter(re.sub(r"\d+ (frames|packets|IP|encrypted)", r"… \1", row.error)
-                    for row in rows if row.error)  # fmt: skip
+    """Those of import, without what differs by file."""
+    heads = (row.error.partition(": ")[0] for row in rows if row.error)
+    kinds = Counter(re.sub(r"type \d+.*?,", "type …,", head) for head in heads)
     return [[kind, n] for kind, n in kinds.most_common()]
 
 
