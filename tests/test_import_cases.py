@@ -40,6 +40,14 @@ def test_copies_of_rtp_packets_count_once(tmp_path):
     assert result.manifest["imported"]["flows"]["rtp-1"]["duplicate_packets"] == 100
 
 
+def test_lengths_in_the_place_of_numbers_are_no_rtp(tmp_path):
+    """BACnet/IP begins with 0x81 and its length, which here is 21, then 22 in most packets."""
+    sizes = [21, *[22] * 12]
+    messages = [struct.pack(">BBHIQ", 0x81, 10, size, 7, 9) + bytes(size - 16) for size in sizes]
+    result = imported(tmp_path, [(i, udp(data)) for i, data in enumerate(messages)])
+    assert only_row(result)["name"] == "udp-1"
+
+
 @pytest.mark.parametrize("number", [30_000, 65_000])
 def test_a_source_that_restarts_loses_nothing(number, tmp_path):
     """A restart has another sequence number (RFC 3550 A.1) and another timestamp."""

@@ -24,6 +24,8 @@ Sources = dict[tuple[End, int], list[Row]]
 
 CERTAIN = 4
 """As many packets with numbers near each other are no coincidence."""
+MAX_COUNTED = 1000
+"""As many packets of a source are examined."""
 SHORT = 2
 """A source of as many packets or fewer is listed, and not scored."""
 MAX_SHORT = 100
@@ -250,20 +252,31 @@ def sources_of(talk: Conversation, sessions: Sessions) -> Sources:
     return found if certain else {}
 
 
-def _steps(rows: list[Row]) -> list[int]:
-    return [(b["rtp_seq"] - a["rtp_seq"]) % 65536 for a, b in itertools.pairwise(rows)]
+def _counted(rows: list[Row]) -> list[int] | None:
+    """The first numbers of a source, without copies; None if too few differ.
+
+    A constant or a length, where RTP has its number, repeats; packets of RTP may be captured twice.
+    """
+    seqs = [row["rtp_seq"] for row in rows[:MAX_COUNTED]]
+    return [seq for seq, _ in itertools.groupby(seqs)] if 2 * len(set(seqs)) >= len(seqs) else None
+
+
+def _steps(numbers: list[int]) -> list[int]:
+    return [(b - a) % 65536 for a, b in itertools.pairwise(numbers)]
 
 
 def _is_certain(rows: list[Row]) -> bool:
-    if len(rows) < CERTAIN:
+    numbers = _counted(rows)
+    if numbers is None or len(set(numbers)) < CERTAIN:
         return False
-    steps = _steps(rows)
+    steps = _steps(numbers)
     near = sum(1 <= step <= MAX_DROPOUT or step >= 65536 - MAX_MISORDER for step in steps)
     return 2 * near >= len(steps)
 
 
 def _is_successive(rows: list[Row]) -> bool:
-    return any(step == 1 for step in _steps(rows))
+    numbers = _counted(rows)
+    return numbers is not None and 1 in _steps(numbers)
 
 
 def _rtcp_of(
