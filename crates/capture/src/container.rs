@@ -127,6 +127,13 @@ fn pcapng(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
                 [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
                 _ => return Err("has a section without the magic number of pcapng".to_owned()),
             };
+            // Another major version has other blocks.
+            let version = order.u16(file, at + 12).ok_or_else(cut)?;
+            if version != 1 {
+                return Err(format!(
+                    "has a section of version {version} of pcapng, which is not read"
+                ));
+            }
             interfaces.clear();
         }
         let kind = order.u32(file, at).ok_or_else(cut)?;

@@ -96,4 +96,8 @@ fn what_a_file_says_of_itself_is_checked() {
     let mut magic = section(BIG);
     magic[8] = 0;
     assert_eq!(fault(&magic), "has a section without the magic number of pcapng");
+    let mut version = section(BIG);
+    version[13] = 2;
+    let said = "has a section of version 2 of pcapng, which is not read";
+    assert_eq!(fault(&[section(BIG), version].concat()), said);
 }
