@@ -36,6 +36,7 @@ BLOCKS_NOT_RUN = {
     r"cp -rL /usr/share/tcltk": "needs nam",
     r"sudo validation/": "needs a virtual machine",
     r"sudo \.venv/bin/python validation/": "takes an hour, with other programs",
+    r"\.venv/bin/python validation/captures/": "needs captures of other projects",
 }
 """Blocks that are not run, by the beginning of their first command, with the reason."""
 
