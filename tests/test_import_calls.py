@@ -373,3 +373,43 @@ def test_round_trips_are_those_of_the_path(transport, tmp_path):
     assert len(trips) > 100
     assert 0.030 < trips.min() < 0.0325
     assert trips.max() < 0.235
+
+
+def test_reports_of_a_bundle_are_those_of_each_stream(tmp_path):
+    """RFC 3550 §6.1: one packet may have report blocks on several sources."""
+    both = speech(200) + speech(200, kind=96, ssrc=8) + speech(200, ssrc=17, back=True)
+    blocks = [block(7, 1, 0, 0), block(8, 2, 0, 0)]
+    asked = struct.pack(">BBHII", 0x81, 206, 2, 17, 8)
+    reports = [(1.01, datagram(receiver_report(17, blocks), back=True)),
+               (1.02, datagram(asked, back=True))]  # fmt: skip
+    result = imported(tmp_path, both + reports, payloads={96: "VP8"})
+    facts = result.manifest["imported"]["flows"]
+    lost = {one["ssrc"]: one.get("reported_lost_packets") for one in facts.values()}
+    assert lost == {7: 1, 8: 2, 17: None}
+    (event,) = result.events().filter(event="pli").to_dicts()
+    assert facts[event["flow"]]["ssrc"] == 8
+
+
+def test_encrypted_reports_are_counted_and_not_read(tmp_path):
+    """SRTCP keeps the first eight bytes (RFC 3711 §3.4)."""
+    plain = receiver_report(17, [block(7, 12, 0, 0)])
+    hidden = plain[:8] + bytes(b ^ 0x5A for b in plain[8:]) + b"\x80\x00\x00\x01" + bytes(10)
+    call = speech(200) + speech(200, ssrc=17, back=True)
+    result = imported(tmp_path, [*call, (1.001, datagram(hidden, back=True))])
+    facts = result.manifest["imported"]["flows"]["rtp-1.reverse"]
+    assert facts["rtcp"] == {"encrypted": 1}
+    assert result.gauges(gauge="reported_loss").is_empty()
+    assert frames(result) == {"data": 400, "control": 1}
+
+
+def test_a_capture_as_modified_by_kuznetzov(tmp_path):
+    plain = written(tmp_path / "plain.pcap", speech(50)).read_bytes()
+    out, at = [struct.pack("<I", 0xA1B2CD34), plain[4:24]], 24
+    while at < len(plain):
+        seconds, nanos, kept, length = struct.unpack_from("<IIII", plain, at)
+        out.append(struct.pack("<IIIIIHH", seconds, nanos // 1000, kept, length, 0, 0, 0))
+        out.append(plain[at + 16 : at + 16 + kept])
+        at += 16 + kept
+    (tmp_path / "other.pcap").write_bytes(b"".join(out))
+    row = read([tmp_path / "other.pcap"]).flows.row(0, named=True)
+    assert counts(row) == [50, 50, 0]

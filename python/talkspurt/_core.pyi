@@ -116,15 +116,6 @@ def opinion(
     mean payload of a packet and the shares of packets with FEC and DRED, of the whole call.
     """
 
-def quality(
-    flow: str,
-    reverse: bool,
-    mouth_to_ear_s: float | None,
-    loss: float,
-    burst_ratio: float | None,
-) -> str:
-    """The columns of the flows table about the quality of a call, as a JSON object."""
-
 def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, ArrowStream, int, int]:
     """Of a capture: packets, SCTP's chunks, frames without a packet; all frames, those untimed."""
 
@@ -149,14 +140,21 @@ def listen(
     result has one direction, ``call``.
     """
 
-def sdp(text: bytes) -> str | None:
-    """The media (JSON) of a session description, alone or in a message of SIP or SAP."""
+def sdp(text: bytes, cut: bool) -> str | None:
+    """The media (JSON) of a session description, alone or in a message of SIP or SAP.
 
-def rtcp(packet: bytes) -> str:
+    If ``cut``, bytes at its end are missing.
+    """
+
+def rtp_payloads() -> list[tuple[int, str, int]]:
+    """The payload types of RFC 3551: number, name of the encoding, and clock rate."""
+
+def rtcp(packet: bytes, whole: bool) -> str:
     """The reports in a compound RTCP packet, a JSON list of objects with a ``kind``.
 
     The kinds and their keys are those of ``Report`` in ``crates/capture/src/rtcp.rs``. A last one
-    of kind ``cut`` says ``why`` others are missing.
+    of kind ``cut`` says ``why`` others are missing. A ``whole`` packet that is not plain RTCP is
+    only of the kind ``encrypted``, with the ``ssrc`` of its sender.
     """
 
 def rtcp_round_trips(packets: list[tuple[int, bytes]]) -> str:

@@ -433,7 +433,7 @@ def mean_of_tshark(rows: list[dict[str, Any]], facts: dict[str, Any]) -> float:
     The estimate is that of RFC 3550 over packets with a known clock whose timestamp is not before
     the last one. Their running mean counts all packets, and marked ones do not update it either.
     """
-    clocks = {kind: clock for kind, (_, clock) in rtp.STATIC.items()}
+    clocks = {kind: clock for kind, _, clock in rtp.STATIC}
     clocks[facts["payload_type"]] = facts["clock_hz"]
     estimate = mean = time = 0.0
     stamp = 0

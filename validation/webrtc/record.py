@@ -58,7 +58,7 @@ NETWORKS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
                    {"jitter": "60ms", "reorder": True}, []),
     "slow": ("1 Mbit/s, video from `a` beside the voice", {"rate": "1Mbit/s"}, ["video"]),
 }  # fmt: skip
-"""By name: what the page says, how the link differs, and what the browsers are told."""
+"""By name: what the page says, how the link differs, and the settings of the browsers."""
 ENDS = {"caller": "a", "answerer": "b"}
 
 

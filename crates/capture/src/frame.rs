@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::container::Packet;
+use crate::media::be16;
 
 /// Why a frame, or a part of it, has no IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -372,8 +373,4 @@ fn radiotap(bytes: &[u8]) -> Result<(&[u8], bool), Left> {
         return Err(Left::Damaged);
     }
     Ok((frame, flags & 0x20 != 0))
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }

@@ -280,8 +280,9 @@ fn format(text: &str) -> Option<Format> {
     Some(Format { encoding, clock_hz, channels })
 }
 
-/// RFC 3551 §6, tables 4 and 5.
-fn fixed(number: u8) -> Option<Format> {
+/// The encoding of a payload type by RFC 3551 §6, tables 4 and 5.
+#[must_use]
+pub fn fixed(number: u8) -> Option<Format> {
     let (encoding, clock_hz, channels) = match number {
         0 => ("PCMU", 8000, 1),
         3 => ("GSM", 8000, 1),

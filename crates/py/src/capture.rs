@@ -90,18 +90,32 @@ pub(crate) fn jitter_buffer(settings: &str) -> PyResult<String> {
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The media of a session description, alone or in a message of SIP or SAP, as JSON; none if there is none.
+/// The media of a session description, alone or in a message of SIP or SAP, as JSON; none if there is none. If
+/// `cut`, bytes at its end are missing.
 #[pyfunction]
 #[pyo3(name = "sdp")]
-pub(crate) fn sdp_media(text: &[u8]) -> Option<String> {
-    let found = sdp::find(text, false).map(|(_, media)| media).or_else(|| sdp::parse(text));
+pub(crate) fn sdp_media(text: &[u8], cut: bool) -> Option<String> {
+    let found = sdp::find(text, cut).map(|(_, media)| media);
+    let found = found.or_else(|| if cut { None } else { sdp::parse(text) });
     found.map(|media| json!(media).to_string())
 }
 
+/// The encodings of the payload types of RFC 3551: number, name and clock rate.
+#[pyfunction]
+pub(crate) fn rtp_payloads() -> Vec<(u8, String, u32)> {
+    let known = (0..128).filter_map(|number| Some((number, sdp::fixed(number)?)));
+    known.map(|(number, format)| (number, format.encoding, format.clock_hz)).collect()
+}
+
 /// The reports in a compound RTCP packet as JSON. The last one, of the kind `cut`, says why others are missing.
+/// A `whole` packet that is not plain RTCP is only of the kind `encrypted`.
 #[pyfunction]
 #[pyo3(name = "rtcp")]
-pub(crate) fn rtcp_reports(packet: &[u8]) -> String {
+pub(crate) fn rtcp_reports(packet: &[u8], whole: bool) -> String {
+    if whole && !rtcp::plain(packet) {
+        let ssrc = packet.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+        return json!([{ "kind": "encrypted", "ssrc": ssrc }]).to_string();
+    }
     let (reports, why) = match rtcp::parse(packet) {
         Ok(reports) => (reports, None),
         Err(cut) => (cut.read, Some(cut.why)),

@@ -40,8 +40,10 @@ mod _core {
     #[pymodule_export]
     use super::{
         answer::{answer, answer_metrics},
-        capture::{capture, jitter_buffer, listen, rtcp_reports, rtcp_round_trips, sdp_media},
-        opinion::{opinion, quality},
+        capture::{
+            capture, jitter_buffer, listen, rtcp_reports, rtcp_round_trips, rtp_payloads, sdp_media,
+        },
+        opinion::opinion,
         outcome::{Outcome, metrics, types},
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,

@@ -2,7 +2,6 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde_json::json;
 use talkspurt_experiment::Heard;
 use talkspurt_record::Quality;
 use talkspurt_scenario::model::Flow;
@@ -39,33 +38,6 @@ pub(crate) fn opinion(
     };
     let quality = rated(flow, reverse, &heard)?;
     Ok((quality.r_factor, quality.mos, quality.estimated_mos))
-}
-
-/// The columns of the flows table about the quality of a call, as JSON, from the arguments of
-/// [`opinion`].
-#[pyfunction]
-#[pyo3(signature = (flow, reverse, mouth_to_ear_s, loss, burst_ratio))]
-pub(crate) fn quality(
-    flow: &str,
-    reverse: bool,
-    mouth_to_ear_s: Option<f64>,
-    loss: f64,
-    burst_ratio: Option<f64>,
-) -> PyResult<String> {
-    let heard = Heard { mouth_to_ear_s, loss, burst_ratio, ..Heard::default() };
-    let quality = rated(flow, reverse, &heard)?;
-    let columns = json!({
-        "r_factor": quality.r_factor, "mos": quality.mos,
-        "r_bound": quality.r_bound, "mos_bound": quality.mos_bound,
-        "mos_lost_to_delay": quality.mos_lost_to_delay,
-        "mos_lost_to_loss": quality.mos_lost_to_loss,
-        "mos_lost_to_codec": quality.mos_lost_to_codec,
-        "quality_limits": quality.limits, "quality_note": quality.note,
-        "estimated_mos": quality.estimated_mos,
-        "estimated_mos_bound": quality.estimated_mos_bound,
-        "estimate_limits": quality.estimate_limits,
-    });
-    Ok(columns.to_string())
 }
 
 fn rated(flow: &str, reverse: bool, heard: &Heard<'_>) -> PyResult<Quality> {

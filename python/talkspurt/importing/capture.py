@@ -22,7 +22,6 @@ from talkspurt.importing.conversations import (
 from talkspurt.importing.directions import Flows, number
 from talkspurt.importing.model import Hop, Trace
 from talkspurt.importing.point import Point
-from talkspurt.importing.sessions import Sessions
 
 REASSEMBLED = "reassembled"
 OUTCOMES = (DATA, REPAIR, CONTROL, DUPLICATE, REASSEMBLED)
@@ -59,14 +58,11 @@ class Outcomes:
         }  # fmt: skip
 
 
-def read(
-    points: list[Point], *, sessions: Sessions, delay_s: float | None, offset_s: float
-) -> Trace:
+def read(points: list[Point], *, delay_s: float | None, offset_s: float) -> Trace:
     """The flows of one capture, or of the captures at both ends of a path.
 
     Args:
         points: one capture, or two.
-        sessions: what is known of payload types and ports.
         delay_s: the network delay before a single capture, if known.
         offset_s: the clock of the second capture minus that of the first.
     """
@@ -76,12 +72,13 @@ def read(
     for i, point in enumerate(points):
         for row in point.rows:
             row["t"] = (row["time_ns"] - shift[i] - start) / 1e9
-    made = Flows(sessions, delay_s)
+    made = Flows(points[0].sessions, delay_s)
     if len(points) == 1:
         _single(points[0], made)
     else:
         matching.both(points, made)
-    skipped = made.skipped
+    made.report()
+    skipped: dict[str, int] = {}
     outcomes = [Outcomes(point.rows, point.left_out, point.frames) for point in points]
     for one in outcomes:
         for name, count in one.not_imported.items():

@@ -30,10 +30,14 @@ SHORT = 2
 """A source of as many packets or fewer is listed, and not scored."""
 MAX_SHORT = 100
 """As many of these are listed."""
-APPLICATION_DATA = 23
-"""The first byte of a DTLS record of data (RFC 9147 §4): of a data channel."""
+APPLICATION_DATA = {23, *range(32, 64)}
+"""First bytes of DTLS records of data, as of a data channel; those of DTLS 1.3 may also be of its
+handshake, which is encrypted (RFC 9147 §4)."""
 BESIDE = ("stun", "dtls", "zrtp", "turn")
 """What shares ports with RTP and is no evidence against it."""
+
+SENT = ("sender", "receiver", "encrypted")
+"""Reports that name their sender."""
 
 DATA, CONTROL, REPAIR, DUPLICATE = "data", "control", "repair", "duplicate"
 TOO_MANY = f"RTP packets of sources of one or two packets, beyond {MAX_SHORT} such sources"
@@ -149,7 +153,8 @@ class Demultiplexer:
                 channel.setdefault(end, []).append(row)
                 continue
             row["role"] = CONTROL
-            by = next((one for one in row["reports"] if (end, one) in streams), first.get(end))
+            senders = (one.get("ssrc") for one in row["reports"] if one["kind"] in SENT)
+            by = next((one for one in senders if (end, one) in streams), first.get(end))
             (rest.setdefault(end, []) if by is None else streams[end, by]).append(row)
         for rows in (*streams.values(), *rest.values()):
             rows.sort(key=lambda row: (row["time_ns"], row["frame"]))
@@ -161,6 +166,9 @@ class Demultiplexer:
                 if end != parts[0][0] and (packets := rest.pop(end, None)):
                     parts.append((end, packets))
             self.found.append(Found(talk, "rtp", parts, [key[1] for key in pair]))
+        # All sources are short ones that are not listed.
+        for row in itertools.chain.from_iterable(rest.values()):
+            row["role"] = TOO_MANY
         if channel:
             self._plain(talk, "dtls", {end: channel.get(end, []) for end in talk.ends})
 

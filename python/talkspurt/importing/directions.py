@@ -31,7 +31,7 @@ class Flows:
         self.links: dict[str, tuple[str, str]] = {}
         self.notes: list[str] = []
         self.facts: dict[str, Any] = {}
-        self.skipped: dict[str, int] = {}
+        self.media: dict[int, list[tuple[Found, list[Way], list[Part]]]] = {}
         self.count: Counter[str] = Counter()
 
     def name(self, protocol: str) -> str:
@@ -71,13 +71,18 @@ class Flows:
                 self._media(way, rows, (end, other, found.ssrcs[number]))
             added.append(way)
         if kind == "rtp":
-            reports.add(added, found, parts)
+            self.media.setdefault(id(talk), []).append((found, added, parts))
         if kind in ("tcp", "sctp") and len(parts) == 2:
             (_, ahead), (_, back) = parts
             added[0].gauges += acknowledged.round_trips(ahead, back)
             added[1].gauges += acknowledged.round_trips(back, ahead)
         self.ways += added
         return added
+
+    def report(self) -> None:
+        """Add what RTCP reports, when all flows are there."""
+        for flows in self.media.values():
+            reports.add(flows)
 
     def _media(self, way: Way, rows: list[Row], stream: tuple[End, End, int]) -> None:
         here, there, ssrc = stream

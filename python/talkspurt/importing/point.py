@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +12,6 @@ import polars as pl
 from talkspurt import _core
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing import reports
 from talkspurt.importing.conversations import APPLICATION_DATA, CONTROL, Row
 from talkspurt.importing.sessions import Sessions
 
@@ -36,8 +35,8 @@ class Point:
     rows: list[Row]
     left_out: list[tuple[int, str]]
     frames: int
-    untimed: int = 0
-    sessions: Sessions = field(default_factory=Sessions)
+    untimed: int
+    sessions: Sessions
 
     @classmethod
     def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
@@ -70,15 +69,16 @@ class Point:
     def look(self) -> None:
         """What the payloads of control packets say."""
         for row in self.rows:
-            row["reports"], row["rtcp"], row["application_data"] = [], b"", False
+            row["reports"], row["rtcp"], row["application_data"] = (), b"", False
             row["role"] = CONTROL
             at, end = row["payload_at"], row["payload_end"]
             if at is None or row["rtp_seq"] is not None:
                 continue
+            cut = end - at < row["payload_bytes"]
             if row["content"] == "rtcp":
                 row["rtcp"] = self.data[at:end]
-                row["reports"] = reports.read(row["rtcp"])
+                row["reports"] = json.loads(_core.rtcp(row["rtcp"], not cut))
             elif row["content"] == "dtls":
-                row["application_data"] = self.data[at] == APPLICATION_DATA
+                row["application_data"] = self.data[at] in APPLICATION_DATA
             elif row["content"] in (None, "other") and b"v=0" in (text := self.data[at:end]):
-                self.sessions.add(json.loads(_core.sdp(text) or "[]"))
+                self.sessions.add(json.loads(_core.sdp(text, cut) or "[]"))

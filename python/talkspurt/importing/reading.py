@@ -34,9 +34,9 @@ MAX_BYTES = 4 << 30
 MAX_SDP = 1 << 20
 CAPTURES = (
     b"\x0a\x0d\x0d\x0a", b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1",
-    b"\xa1\xb2\x3c\x4d",
+    b"\xa1\xb2\x3c\x4d", b"\x34\xcd\xb2\xa1", b"\xa1\xb2\xcd\x34",
 )  # fmt: skip
-"""First bytes of pcapng, and of pcap in both byte orders with microseconds and nanoseconds."""
+"""First bytes of pcapng, and of pcap with micro- or nanoseconds, or as modified by Kuznetzov."""
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 START_OF_SCENARIO = (
     "# This describes an imported trace, in the words of a scenario as far as they are known.\n"
@@ -123,7 +123,7 @@ def import_trace(
         points = [
             Point.read(file, data, sessions) for file, data in zip(paths, contents, strict=True)
         ]
-        trace = capture.read(points, sessions=sessions, delay_s=delay_s, offset_s=clock_offset_s)
+        trace = capture.read(points, delay_s=delay_s, offset_s=clock_offset_s)
     # A log has no media.
     tables = Tables(trace, buffer, b"" if kinds[0] == "event log" else contents[0])
     if as_network is not None:
@@ -137,7 +137,7 @@ def description(file: Path) -> list[dict[str, Any]]:
     Raises:
         BadInputError: if it has none.
     """
-    found = _core.sdp(file_access.read_bytes(file, MAX_SDP))
+    found = _core.sdp(file_access.read_bytes(file, MAX_SDP), False)
     media: list[dict[str, Any]] = json.loads(found) if found else []
     if not media:
         raise BadInputError(
@@ -177,10 +177,10 @@ def _event_log(file: Path, data: bytes, sessions: Sessions, delay_s: float | Non
     rows, reports = eventlog.rows(log)
     if not rows:
         raise BadInputError(visible(f"{file}: is an RTC event log without packets of RTP"))
-    sessions.given += eventlog.media(log)
-    point = Point(file, reports, rows, [], len(rows), sessions=sessions)
+    sessions.add(eventlog.media(log))
+    point = Point(file, reports, rows, [], len(rows), 0, sessions)
     point.look()
-    trace = capture.read([point], sessions=sessions, delay_s=delay_s, offset_s=0.0)
+    trace = capture.read([point], delay_s=delay_s, offset_s=0.0)
     trace.format = "RTC event log"
     for name, count in eventlog.others(log).items():
         trace.skipped[name] = trace.skipped.get(name, 0) + count

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
+from talkspurt import _core
+
 if TYPE_CHECKING:
     from talkspurt.importing.sessions import Payload
 
 Row = dict[str, Any]
 
-STATIC = {
-    0: ("PCMU", 8000), 3: ("GSM", 8000), 4: ("G723", 8000), 5: ("DVI4", 8000), 6: ("DVI4", 16000),
-    7: ("LPC", 8000), 8: ("PCMA", 8000), 9: ("G722", 8000), 10: ("L16", 44100), 11: ("L16", 44100),
-    12: ("QCELP", 8000), 13: ("CN", 8000), 14: ("MPA", 90000), 15: ("G728", 8000),
-    16: ("DVI4", 11025), 17: ("DVI4", 22050), 18: ("G729", 8000), 25: ("CelB", 90000),
-    26: ("JPEG", 90000), 28: ("nv", 90000), 31: ("H261", 90000), 32: ("MPV", 90000),
-    33: ("MP2T", 90000), 34: ("H263", 90000),
-}  # fmt: skip
-"""Encoding and clock rate of the payload types of RFC 3551 §6."""
+STATIC = _core.rtp_payloads()
+"""Payload types of RFC 3551 §6: number, encoding and clock rate."""
 CODECS = {
     "PCMU": "pcmu", "PCMA": "pcma", "G723": "g723.1-6.3", "G722": "g722", "G728": "g728",
     "G729": "g729a", "G726-40": "g726-40", "G726-32": "g726-32", "G726-24": "g726-24",
@@ -28,7 +23,7 @@ CODECS = {
 }  # fmt: skip
 """Codecs of scenarios by encoding name. G.729 and Annex A have one payload (RFC 3551 §4.5.6)."""
 CLOCKS = {
-    **dict(STATIC.values()), "OPUS": 48000, "ILBC": 8000, "AMR": 8000,
+    **{name: clock for _, name, clock in STATIC}, "OPUS": 48000, "ILBC": 8000, "AMR": 8000,
     "AMR-WB": 16000, "G726-40": 8000, "G726-32": 8000, "G726-24": 8000, "G726-16": 8000,
     "VP8": 90000, "VP9": 90000, "H264": 90000, "H265": 90000, "AV1": 90000, "EVS": 16000,
     "SPEEX": 8000, "TELEPHONE-EVENT": 8000,

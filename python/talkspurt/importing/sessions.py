@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from talkspurt.importing import rtp
@@ -18,15 +18,11 @@ class Payload:
 
     Attributes:
         encoding: its name, as in SDP.
-        clock_hz: its RTP clock; None if it is not known.
-        channels: of its sound.
-        fmtp: its parameters, as SDP has them.
+        clock_hz: its RTP clock.
     """
 
     encoding: str
-    clock_hz: int | None
-    channels: int = 1
-    fmtp: str = ""
+    clock_hz: int
 
     @classmethod
     def parse(cls, text: str) -> Payload | None:
@@ -37,8 +33,7 @@ class Payload:
         if not all(number.isdecimal() and 0 < int(number) < 1 << 32 for number in numbers):
             return None
         clock = int(numbers[0]) if numbers else rtp.CLOCKS.get(name.upper())
-        channels = int(numbers[1]) if len(numbers) == 2 else 1
-        return cls(name, clock, channels) if clock is not None else None
+        return cls(name, clock) if clock is not None else None
 
     @property
     def name(self) -> str:
@@ -46,57 +41,68 @@ class Payload:
         return self.encoding.upper()
 
 
-STATIC = {kind: Payload(name, clock) for kind, (name, clock) in rtp.STATIC.items()}
+STATIC = {kind: Payload(name, clock) for kind, name, clock in rtp.STATIC}
 
 
-@dataclass
 class Sessions:
     """What is known of the sessions in a capture.
 
-    Attributes:
+    Media descriptions are as ``_core.sdp`` returns them.
+
+    Args:
         options: payload types by the command's options.
-        media: media descriptions, as ``_core.sdp`` returns them.
-        given: those of a file, which need no matching address.
+        given: descriptions of a file, which need no matching address.
     """
 
-    options: Mapping[int, Payload] = field(default_factory=dict)
-    media: list[dict[str, Any]] = field(default_factory=list)
-    given: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(
+        self,
+        options: Mapping[int, Payload] | None = None,
+        given: Iterable[dict[str, Any]] = (),
+    ) -> None:
+        self.options = options or {}
+        self.given = [*given]
+        self._at: dict[End, list[dict[str, Any]]] = {}
+        self._of_ssrc: dict[int, list[dict[str, Any]]] = {}
+        self._meanings: dict[int, set[Payload]] = {}
+        self.add(self.given)
 
-    def add(self, media: list[dict[str, Any]]) -> None:
-        """Add the media of a description that was found, once."""
-        self.media += [one for one in media if one not in self.media]
-
-    def _of(self, end: End) -> list[dict[str, Any]]:
-        """The media descriptions of who receives at this end."""
-        return [
-            one
-            for one in (*self.media, *self.given)
-            if (one["address"], one["port"]) == end
-            or any((at["address"], at["port"]) == end for at in one["candidates"])
-        ]
+    def add(self, media: Iterable[dict[str, Any]]) -> None:
+        """Add the media of a description that was found."""
+        for one in media:
+            ends = [(one["address"], one["port"])]
+            ends += [(at["address"], at["port"]) for at in one["candidates"]]
+            for end in ends:
+                known = self._at.setdefault(end, [])
+                if one not in known:
+                    known.append(one)
+            for ssrc in {*one["ssrcs"], *(ssrc for it in one["groups"] for ssrc in it["ssrcs"])}:
+                self._of_ssrc.setdefault(ssrc, []).append(one)
+            for kind, meaning in _payloads(one):
+                self._meanings.setdefault(kind, set()).add(meaning)
 
     def announces(self, here: End, there: End) -> bool:
         """Whether RTP between these ends was described."""
-        return any(one["port"] and "RTP" in one["protocol"] for one in self._of(there)) or any(
-            one["port"] and "RTP" in one["protocol"] for one in self._of(here)
-        )
+        described = (*self._at.get(there, ()), *self._at.get(here, ()))
+        return any(one["port"] and "RTP" in one["protocol"] for one in described)
 
-    def _described(self, here: End, there: End, ssrc: int) -> list[dict[str, Any]]:
-        """Those of a stream: that of its source, the receiver's, the sender's, others."""
-        everywhere = [*self.media, *self.given]
-        by_source = [one for one in everywhere if ssrc in one["ssrcs"]]
-        return [*by_source, *self._of(there), *self._of(here), *self.given, *self.media]
+    def _described(self, here: End, there: End, ssrc: int) -> Iterator[dict[str, Any]]:
+        """Those of a stream: that of its source, the receiver's, the sender's, the given ones."""
+        yield from self._of_ssrc.get(ssrc, ())
+        yield from self._at.get(there, ())
+        yield from self._at.get(here, ())
+        yield from self.given
 
     def payload(self, here: End, there: End, ssrc: int, kind: int) -> Payload | None:
         """What a payload type means in a stream."""
         if kind in self.options:
             return self.options[kind]
         for media in self._described(here, there, ssrc):
-            for one in media["payloads"]:
-                if one["number"] == kind and (encoding := one.get("encoding")):
-                    return Payload(encoding, one["clock_hz"], one["channels"], one["fmtp"] or "")
-        return STATIC.get(kind)
+            for number, meaning in _payloads(media):
+                if number == kind:
+                    return meaning
+        # Addresses may be translated: other descriptions count if they agree.
+        meanings = self._meanings.get(kind, set())
+        return next(iter(meanings)) if len(meanings) == 1 else STATIC.get(kind)
 
     def repaired(
         self, here: End, there: End, ssrc: int, sources: Collection[tuple[End, int]]
@@ -108,3 +114,9 @@ class Sessions:
                     base = (here, group["ssrcs"][0])
                     return base if base in sources else None
         return None
+
+
+def _payloads(media: dict[str, Any]) -> Iterator[tuple[int, Payload]]:
+    for one in media["payloads"]:
+        if encoding := one.get("encoding"):
+            yield one["number"], Payload(encoding, one["clock_hz"])
