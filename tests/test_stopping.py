@@ -73,6 +73,50 @@ def test_a_second_stop_leaves_no_half(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kind", ["new", "resumable", "sibling"])
+def test_a_stop_at_any_line_of_opening_a_folder_leaves_nothing(tmp_path, kind):
+    """A stop before each line in turn, until the folder is open without one."""
+    target = tmp_path / "a" / "out"
+    opening = {
+        "new": lambda: Staging(target),
+        "resumable": lambda: Resumable(target, "key", 3, Claim("run", "out")),
+        "sibling": lambda: output_folder.beside(target),
+    }[kind]
+    line = 0
+    at = 0
+    where = None
+
+    def each_line(frame, event, _arg):
+        nonlocal line, where
+        if frame.f_code.co_filename != output_folder.__file__:
+            return None
+        if event == "line":
+            line += 1
+            if line == at:
+                where = (frame.f_code.co_name, frame.f_lineno)
+                signal.raise_signal(signal.SIGINT)
+        return each_line
+
+    opened = False
+    while not opened:
+        if kind == "sibling":
+            target.mkdir(parents=True)
+        at, line = at + 1, 0
+        before = sys.gettrace()
+        sys.settrace(each_line)
+        try:
+            with opening():
+                sys.settrace(before)
+                opened = line < at
+        except KeyboardInterrupt:
+            sys.settrace(before)
+        if kind == "sibling":
+            target.rmdir()
+            target.parent.rmdir()
+        assert list(tmp_path.iterdir()) == [], where
+    assert at > 15
+
+
 @pytest.mark.parametrize("number", interrupts.STOPS)
 def test_what_is_held_back_comes_once(number):
     came = []

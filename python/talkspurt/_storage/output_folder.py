@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from talkspurt._storage import owners
 from talkspurt._storage.file_access import (
@@ -127,11 +127,24 @@ class Staging:
         self._committed = False
         self._made: list[Path] = []
 
-    def __enter__(self) -> Staging:
-        self._look()
-        with writing(self.target):
-            self.folder, self._lock = _begin(self.target)
-        return self
+    def __enter__(self) -> Self:
+        try:
+            self._look()
+            # A stop in between is raised at the end of this block, where the folder is known.
+            with writing(self.target), undisturbed():
+                self._open()
+            self._take_up()
+            return self
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def _open(self) -> None:
+        """Make and lock the folder to write to."""
+        self.folder, self._lock = _begin(self.target)
+
+    def _take_up(self) -> None:
+        """Continue with what is in the folder."""
 
     def _look(self) -> None:
         """Check that the folder is writable before the work; remove leftovers of dead processes."""
@@ -232,16 +245,17 @@ class Staging:
         # Do not let a second Ctrl-C leave half of it behind.
         with undisturbed():
             if not self._committed:
-                self._remove(error)
+                if self._lock is not None:
+                    self._remove(error)
+                for made in self._made:
+                    with contextlib.suppress(OSError):
+                        made.rmdir()
             if self._lock is not None:
                 self._lock.close()
 
     def _remove(self, error: BaseException | None) -> None:
         """Remove what was not committed."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        for made in self._made:
-            with contextlib.suppress(OSError):
-                made.rmdir()
 
     def _name_what_was_asked_for(self, error: BaseException) -> None:
         """Replace the hidden folder by the requested one in an error message."""
@@ -268,33 +282,32 @@ class Resumable(Staging):
         self._far_parts: set[str] = set()
         """Names of the parts that are also where the folder goes."""
 
-    def __enter__(self) -> Resumable:
-        self._look()
+    def _open(self) -> None:
         folder = self.target.parent / f".{self.target.name}.unfinished-{self._key}"
-        with writing(self.target):
-            folder.mkdir(exist_ok=True)
-            # Others can foresee its name: what they put there might lead out of it.
-            if folder.is_symlink():
-                raise StoreError(errno.EEXIST, f"is a symbolic link; {REMOVE}", str(folder))
-            if not owners.is_ours(folder):
-                said = f"belongs to {owners.of(folder)}, as whom this study can go on; {REMOVE}"
-                raise StoreError(errno.EEXIST, said, str(folder))
-            self._lock = _take(folder, make=True)
+        folder.mkdir(exist_ok=True)
+        # Others can foresee its name: what they put there might lead out of it.
+        if folder.is_symlink():
+            raise StoreError(errno.EEXIST, f"is a symbolic link; {REMOVE}", str(folder))
+        if not owners.is_ours(folder):
+            said = f"belongs to {owners.of(folder)}, as whom this study can go on; {REMOVE}"
+            raise StoreError(errno.EEXIST, said, str(folder))
+        self._lock = _take(folder, make=True)
         if self._lock is None:
             raise StoreError(
                 errno.EAGAIN, "another talkspurt is at work on the same study", str(self.target)
             )
         self.folder = folder
+
+    def _take_up(self) -> None:
         self._keep_parts_only()
         if self.far is not None:
-            self.far.take_up(folder, self._key)
+            self.far.take_up(self.folder, self._key)
             self._far_parts = {part.name for part in self.finished}
         self.news += [
             f"{other} holds runs of another scenario or version, left unfinished; "
             "remove it unless that is to go on"
             for other in self._others()
         ]
-        return self
 
     def finish(self, part: Path) -> None:
         """Keep a finished part also where the folder goes."""
@@ -371,13 +384,11 @@ def beside(target: Path) -> Iterator[Path]:
     whole = around(there / MANIFEST) or there
     refuse_link(there / FIGURES)
     refuse_unwritable([*{there, whole}, *filter(Path.is_dir, [there / FIGURES])])
-    with writing(target):
-        folder, lock = _begin(there)
-    try:
+    with contextlib.ExitStack() as made:
+        with writing(target), undisturbed():
+            folder, lock = _begin(there)
+            made.callback(_discard, folder, lock)
         yield folder
-    finally:
-        with undisturbed(), lock:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def add(source: Path, target: Path) -> list[str]:
@@ -463,6 +474,11 @@ def _begin(target: Path) -> tuple[Path, IO[bytes]]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return folder, lock
+
+
+def _discard(folder: Path, lock: IO[bytes]) -> None:
+    with undisturbed(), lock:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _take(folder: Path, *, make: bool = False) -> IO[bytes] | None:
