@@ -4,6 +4,7 @@ reports, redundancy, repair, and the jitter buffers of scenarios."""
 import json
 import struct
 
+import polars as pl
 import pytest
 
 import talkspurt
@@ -195,6 +196,31 @@ def test_reports_of_the_other_end_are_beside_ours(muxed, tmp_path):
     assert result.events("rtp-1")["event"].to_list() == ["nack"]
     assert frames(result) == {"data": 200, "control": 3}
     assert counts(result.flows.row(0, named=True)) == [200, 200, 0]
+
+
+def feedback(form, content):
+    """A packet of transport-layer feedback (RFC 4585 §6.1), padded to words by its reader's rule."""
+    content += bytes(-len(content) % 4)
+    return struct.pack(">BBH", 0x80 | form, 205, len(content) // 4) + content
+
+
+def test_congestion_control_feedback_is_drawn(tmp_path):
+    """RFC 8888 §3.1: of 100 to 103 one is lost and one marked; transport-wide: 3 of 4 arrived."""
+    metrics = struct.pack(">HHHH", 0x8000 | 10, 0, 0xE000 | 5, 0x8000)
+    ccfb = struct.pack(">IIHH", 9, 7, 100, 4) + metrics + struct.pack(">I", 1234)
+    chunks = struct.pack(">H", 0x8000 | 0b11101 << 9) + bytes([4, 4, 4])
+    twcc = struct.pack(">IIHHI", 9, 7, 100, 5, 5 << 8 | 1) + chunks
+    reports = [
+        (1.5, datagram(feedback(11, ccfb), ports=(4001, 4003), back=True)),
+        (1.6, datagram(feedback(15, twcc), ports=(4001, 4003), back=True)),
+    ]
+    result = imported(tmp_path, speech(200) + reports)
+    gauges = result.gauges("rtp-1").filter(pl.col("gauge").str.starts_with("feedback"))
+    assert gauges.select("time_s", "side", "gauge", "value").rows() == [
+        (1.5, "from", "feedback_loss", 0.25),
+        (1.5, "from", "feedback_marks", pytest.approx(1 / 3)),
+        (1.6, "from", "feedback_loss", pytest.approx(0.2)),
+    ]
 
 
 def test_retransmissions_are_repair(tmp_path):

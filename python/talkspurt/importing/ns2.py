@@ -195,7 +195,8 @@ class _Reader:
         self.links: dict[str, tuple[str, str]] = {}
         self.skipped: dict[str, int] = {}
         self.seen = {"wired": 0, "old wireless": 0, "new wireless": 0}
-        self.acks: set[int] = set()
+        self.acks: dict[frozenset[str], int] = {}
+        """Bytes of the shortest acknowledgement between two ends."""
         self.routers = False
         self.end = 0.0
         self.twice: dict[tuple[str | None, str, str], int] = {}
@@ -211,7 +212,8 @@ class _Reader:
                 self.skipped[what] = self.skipped.get(what, 0) + 1
             return
         if line.kind == "ack":
-            self.acks.add(line.size)
+            ends = frozenset((line.source, line.target))
+            self.acks[ends] = min(line.size, self.acks.get(ends, line.size))
         if line.layer is None:
             self._wired(line)
         else:
@@ -226,7 +228,7 @@ class _Reader:
             found = Journey(len(way), line, size=line.size)
             way.append(found)
             self.open[line.uid, line.source] = found
-            if line.seq >= 0 and _is_data(line):
+            if line.seq >= 0 and _is_data(line, way[0].line):
                 numbers = self.numbers.setdefault(key, set())
                 if line.seq in numbers:
                     self.twice[key] = self.twice.get(key, 0) + 1
@@ -358,11 +360,12 @@ class _Reader:
 
     def _carries_data(self, journey: Journey) -> bool:
         line = journey.line
-        if line.kind == "tcp" and line.size in self.acks:
+        shortest = self.acks.get(frozenset((line.source, line.target)))
+        if line.kind == "tcp" and line.size == shortest:
             return False  # FullTcp calls a FIN tcp; it is as long as an acknowledgement
         if line.kind == "sctp" and journey.number == 0:
             return False  # INIT or INIT ACK (RFC 9260 §5.1)
-        return _is_data(line)
+        return _is_data(line, self.ways[line.flow, line.source, line.target][0].line)
 
     def _way(self, flow: str, side: str, transport: str, key: tuple[str | None, str, str]) -> Way:
         journeys = self.ways[key]
@@ -397,15 +400,18 @@ def _transport(kind: str) -> str:
     return "dccp" if kind.startswith("DCCP_") else TRANSPORTS[kind]
 
 
-def _is_data(line: Line) -> bool:
+def _is_data(line: Line, first: Line) -> bool:
+    """Whether a packet has data; ``first`` is the first one of its direction."""
     if line.kind.startswith("DCCP_"):
         return line.kind in DCCP_DATA
     if line.kind == "sctp":
         # trace.cc: an eighth flag is the type of the chunk; other traces do not tell it.
         return line.flags[7] == "D" if len(line.flags) > 7 else line.size > MAX_HEADERS
-    # tcp.cc: the first packet of a connection is a SYN without data.
-    if line.kind == "tcp" and line.size <= (MAX_HEADERS if line.seq == 0 else TCP_HEADERS):
-        return False
+    if line.kind == "tcp":
+        # tcp.cc: the first packet of a connection is a SYN without data; it may be sent again.
+        syn = line.seq == 0 and first.seq == 0 and line.size == first.size <= MAX_HEADERS
+        if syn or line.size <= TCP_HEADERS:
+            return False
     return line.kind not in CONTROL
 
 

@@ -54,7 +54,9 @@ class Call:
         # Times of the engine are not negative.
         self.shift_s = float(max(0, math.ceil(-self.zero_s)))
         self.end_ns = round((end_s + self.shift_s) * 1e9)
-        self.told = {**told, "source": told["reverse"]} if way.side == "to" else told
+        # What has arrived is played, whatever brought it: the CCID of a DCCP connection is unknown.
+        source = told["reverse"] if way.side == "to" else told["source"]
+        self.told = {**told, "source": source, "transport": {"kind": "udp"}}
         outcome = self._listen(None)
         self.frames = self._back(outcome, "frames")
         self.gauges = self._back(outcome, "gauges")

@@ -68,5 +68,22 @@ def _of(report: Report, t: float, of: dict[int, Way], ways: list[Way], by: Way) 
         if report["kind"] == "nack":
             count = way.facts.get("nacked_packets", 0) + len(report["lost"])
             way.facts["nacked_packets"] = count
+    if report["kind"] == "congestion_control":
+        for stream in report["streams"]:
+            if (way := of.get(stream["ssrc"])) is not None:
+                _feedback(way, t, stream["metrics"])
+    if report["kind"] == "transport_wide" and report["count"]:
+        # Its numbers are those of all sources of the transport; it names one of them.
+        way = of.get(report["media"], other)
+        way.gauges.append((t, "feedback_loss", 1 - len(report["received"]) / report["count"]))
     if report["kind"] == "maximum_rate":
         other.gauges.append((t, "reported_maximum_rate", float(report["bps"])))
+
+
+def _feedback(way: Way, t: float, metrics: list[tuple[int, int] | None]) -> None:
+    """RFC 8888 §3.1: for each packet its ECN field and its age, or null if it has not arrived."""
+    arrived = [metric[0] for metric in metrics if metric is not None]
+    if metrics:
+        way.gauges.append((t, "feedback_loss", 1 - len(arrived) / len(metrics)))
+    if any(arrived):  # some packet was ECN-capable; 3 is CE (RFC 3168 §5)
+        way.gauges.append((t, "feedback_marks", arrived.count(3) / len(arrived)))

@@ -282,6 +282,8 @@ def _cwnd(result: RunData, styles: Styles) -> Chart | None:
 REPORTED = (
     ("reported-rtt", "Round-trip times in the capture", "ms", ("rtcp_rtt", "capture_rtt"), 1e3),
     ("reported-loss", "Loss that receivers reported", "%", ("reported_loss",), 100.0),
+    ("feedback-loss", "Loss in congestion control feedback", "%", ("feedback_loss",), 100.0),
+    ("feedback-marks", "ECN marks in congestion control feedback", "%", ("feedback_marks",), 100.0),
 )
 """What an imported trace has of acknowledgements and RTCP: name, title, unit, gauges, scale."""
 

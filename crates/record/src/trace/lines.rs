@@ -37,6 +37,8 @@ pub(super) type Word = u8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) word: Word,
+    /// ns-2's eighth flag, of SCTP alone: the kind of chunk (its `trace/trace.cc`, `show_sctphdr_`).
+    pub(super) chunk: Option<u8>,
     pub(super) ip_bytes: u32,
     pub(super) flow: u32,
     pub(super) src: u32,
@@ -196,7 +198,7 @@ impl Lines {
 
     /// The end of a packet's lines.
     pub(super) fn tail(&self, named: &Named, flags: u8) -> Tail {
-        let Named { word, ip_bytes, flow, src, dst, seq, uid } = *named;
+        let Named { word, chunk, ip_bytes, flow, src, dst, seq, uid } = *named;
         let [ip_bytes, flow, src, dst, uid] = [ip_bytes, flow, src, dst, uid].map(u64::from);
         let flags = &self.flags[usize::from(flags)];
         let (mut tail, mut at) = (Short::EMPTY, 0);
@@ -205,7 +207,7 @@ impl Lines {
             Dialect::Ns2 => {
                 tail.text(b" ").number(ip_bytes).text(b" ");
                 at += tail.len();
-                tail.text(flags).text(b" ").number(flow);
+                tail.text(flags).text(chunk.as_slice()).text(b" ").number(flow);
                 tail.text(b" ").number(src).text(b".").number(flow);
                 tail.text(b" ").number(dst).text(b".").number(flow);
                 tail.text(b" ").number(seq).text(b" ").number(uid).text(b"\n");

@@ -18,6 +18,7 @@ use talkspurt_proto::dccp::Kind;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{Ecn, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::sctp::Chunk;
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::tfrc;
 use talkspurt_proto::time::Instant;
@@ -142,8 +143,8 @@ impl Trace {
         let uid = self.next_uid;
         self.next_uid = uid.wrapping_add(1);
         let ((src, dst), word, echoes) = (ends, word(body, plain), echoes(body));
-        let named =
-            Named { word, ip_bytes: packet.ip_bytes, flow: packet.flow, src, dst, seq, uid };
+        let (chunk, flow) = (chunk(body), packet.flow);
+        let named = Named { word, chunk, ip_bytes: packet.ip_bytes, flow, src, dst, seq, uid };
         let tail = self.lines.tail(&named, echoes | lines::ecn(packet.ecn));
         self.known.keep(packet, Known { tail, ecn: packet.ecn, echoes, link: NOWHERE, dst });
     }
@@ -234,6 +235,13 @@ fn is_ack(segment: &Segment) -> bool {
 /// No data of the flow, whatever carries it.
 fn is_rtcp(frame: &Frame) -> bool {
     matches!(frame, Frame::Rtcp(_))
+}
+
+/// D for a packet of SCTP with data of the flow.
+fn chunk(body: &Body) -> Option<u8> {
+    let Body::Sctp(packet) = body else { return None };
+    let is_data = |chunk: &Chunk| matches!(chunk, Chunk::Data(data) if !is_rtcp(&data.payload));
+    Some(if packet.chunks.iter().any(is_data) { b'D' } else { b'-' })
 }
 
 fn word(body: &Body, plain: Word) -> Word {
