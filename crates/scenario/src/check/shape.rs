@@ -129,7 +129,12 @@ fn check_tagged(forms: &Forms<'_>, tree: &Tree, path: &Path, found: &mut Finding
             Some(near) if near == text => Some(kind(near)),
             near => kind_with(forms, text).or(near.map(kind)),
         };
-        let hint = hint.map(|table| format!("did you mean {table}?"));
+        let braces = text.trim_start().starts_with('{');
+        let hint = if braces {
+            Some("inside the braces, texts stand in quotes: { kind = \"…\" }".to_owned())
+        } else {
+            hint.map(|table| format!("did you mean {table}?"))
+        };
         return expected("a table with `kind`", tree, path, hint, found);
     }
     let Value::Table(table) = &tree.value else {
@@ -277,15 +282,31 @@ fn check_number(schema: &Json, whole: bool, tree: &Tree, path: &Path, found: &mu
         Value::Integer(integer) => real_limits(schema).wrong(*integer as f64),
         Value::Float(float) if !whole && float.is_finite() => real_limits(schema).wrong(*float),
         Value::Text(text) => {
-            let hint = text.parse::<f64>().ok().map(|_| format!("without quotes: {text}"));
+            let bare = text.parse::<f64>().ok().map(|_| format!("without quotes: {text}"));
+            let share = || text.trim().strip_suffix('%').and_then(|it| it.trim().parse().ok());
+            let hint = bare.or_else(|| share().and_then(|it| as_share(schema, it)));
             return expected(what, tree, path, hint, found);
         }
         _ => return expected(what, tree, path, None, found),
     };
     if let Some(range) = wrong {
         let message = format!("{} is out of range: it {range}", tree.described());
-        found.add(path.clone(), message).at(&tree.origin);
+        let percent = match tree.value {
+            Value::Integer(integer) => as_share(schema, integer as f64),
+            Value::Float(float) => as_share(schema, float),
+            _ => None,
+        };
+        found.add(path.clone(), message).at(&tree.origin).hint(percent);
     }
+}
+
+/// The remedy where a share of at most 1 was given in percent.
+fn as_share(schema: &Json, percent: f64) -> Option<String> {
+    let limits = real_limits(schema);
+    // Rounded: 1.1 / 100 is 0.011000000000000001.
+    let share = (percent * 1e10).round() / 1e12;
+    let fits = limits.most == Some(1.0) && limits.wrong(share).is_none();
+    fits.then(|| format!("{percent} % is {share}"))
 }
 
 /// Limits of a number in the schema.
