@@ -59,7 +59,7 @@ pub(crate) fn of_calls(flows: &Flows) -> &'static Instrument {
     }]
 }
 
-fn is_call(flows: &Flows, row: usize) -> bool {
+pub(crate) fn is_call(flows: &Flows, row: usize) -> bool {
     flows.value(row, "concealed_ratio").is_some()
 }
 

@@ -46,14 +46,14 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         }
         if let Some(its) = Flows::text(&flows.quality_limits, row) {
             outside.insert(unit);
-            limits.push(its);
+            limits.push((unit, its));
         }
         // Where it is the score that a reader sees.
         if flows.value(row, "mos").is_none()
             && let Some(its) = Flows::text(&flows.estimate_limits, row)
         {
             beyond.insert(unit);
-            fit_limits.push(its);
+            fit_limits.push((unit, its));
         }
         for part in clauses(&flows.stand_in) {
             heard.entry(part).or_default().insert(unit);
@@ -91,9 +91,13 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
             named(names)
         ))
     });
-    let without = |names, limits: &[&str], range: &str| {
-        let limit = limits.first()?;
-        let of = if limits.len() > 1 { "in one of them, " } else { "" };
+    let without = |names: Names<'_>, limits: &[(&str, &str)], range: &str| {
+        let (unit, limit) = limits.first()?;
+        let of = match limits.len() {
+            1 => String::new(),
+            _ if names.len() == 1 => "in one run, ".to_owned(),
+            _ => format!("of {unit}, "),
+        };
         Some(format!("The score of {} is outside the range of {range}: {of}{limit}.", named(names)))
     };
     let outside = without(outside, &limits, "the E-model");

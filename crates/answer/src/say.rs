@@ -4,6 +4,7 @@
 
 use indexmap::IndexMap;
 
+use crate::ask::{is_call, of_calls};
 use crate::judge::Told;
 use crate::stats::sign;
 use crate::text::{half, listed, show, some, with_unit};
@@ -52,6 +53,10 @@ pub(crate) fn sentences(
         // Nothing differs anywhere: that is the answer.
         said.extend(together.values().flatten().map(|it| (false, sayer.sentence(it))));
     }
+    if questions.is_empty() {
+        let said: Vec<_> = sayer.each_call().into_iter().take(MAX_SENTENCES).collect();
+        return (said, String::new());
+    }
     said.sort_by_key(|(differs, _)| !differs);
     said.truncate(MAX_SENTENCES);
     let said: Vec<_> = said.into_iter().map(|(_, text)| text).collect();
@@ -64,6 +69,31 @@ struct Sayer<'a>(&'a Input);
 impl Sayer<'_> {
     fn is_once(&self) -> bool {
         self.0.replications < 2
+    }
+
+    /// Where nothing is compared, what each call came to.
+    fn each_call(&self) -> Vec<String> {
+        let flows = &self.0.flows;
+        if self.0.axes.iter().any(|axis| axis.labels.len() > 1) {
+            return Vec::new();
+        }
+        let mut calls: IndexMap<&str, Vec<usize>> = IndexMap::new();
+        for row in (0..flows.name.len()).filter(|&row| is_call(flows, row)) {
+            calls.entry(flows.unit(row)).or_default().push(row);
+        }
+        let said = calls.into_iter().filter_map(|(unit, rows)| {
+            let values = of_calls(flows).measures.iter().filter_map(|measure| {
+                let (metric, mean) =
+                    (measure.metric(), flows.mean(rows.iter().copied(), measure.name)?);
+                Some(format!("{}\u{a0}{}", metric.label, with_unit(metric, &show(metric, mean))))
+            });
+            let values: Vec<_> = values.collect();
+            let of = Flows::text(&flows.transport, rows[0]);
+            let of = of.map_or(String::new(), |transport| format!(" ({transport})"));
+            let mean = if rows.len() > 1 { "on average, " } else { "" };
+            (!values.is_empty()).then(|| format!("{unit}{of}: {mean}{}.", listed(values)))
+        });
+        said.collect()
     }
 
     fn about(&self, said: &[String], comparisons: usize) -> String {

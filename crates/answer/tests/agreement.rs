@@ -219,3 +219,19 @@ fn the_check_finds_a_disagreement() {
         found.sentences = right;
     }
 }
+
+#[test]
+fn a_call_alone_has_its_values() {
+    let said = |input| answer(&input, &()).sentences;
+    let [scored] = &said(study(1, 1, 1, &[Some((4.0, true, 0.1, 0.01))]))[..] else {
+        panic!("one sentence")
+    };
+    assert!(scored.ends_with(": MOS\u{a0}4.00."), "{scored}");
+    let mut input = study(1, 1, 1, &[Some((4.0, false, 0.1234, 0.0156))]);
+    input.flows.numbers["estimated_mos"] = vec![None];
+    let [bare] = &said(input)[..] else { panic!("one sentence") };
+    assert!(
+        bare.contains(": mean mouth-to-ear delay\u{a0}123.4\u{a0}ms and unheard\u{a0}1.56\u{a0}%."),
+        "{bare}"
+    );
+}
