@@ -141,6 +141,10 @@ def _write(folder: Path, trace: Trace, told: dict[str, dict[str, Any]]) -> None:
     file.write_text(text + tomli_w.dumps({**scenario, "links": links, "flows": flows}), "utf-8")
 
 
+AT_THE_SENDER_S = 50e-6
+"""Round trips between a sender and the capture below this are shown as 0.0 ms."""
+
+
 def bounds(ways: list[Way]) -> list[str]:
     """What of the delays is not known.
 
@@ -153,6 +157,9 @@ def bounds(ways: list[Way]) -> list[str]:
             continue
         back = (one for one in ways if one.flow == way.flow and one.side != way.side)
         trips = [value for one in back for _, name, value in one.gauges if name == "rtcp_rtt"]
+        if trips and min(trips) < AT_THE_SENDER_S:
+            found.append(f"{way.name}: captured at its sender, by RTCP: no delay of the network")
+            continue
         most = f" and less than {min(trips) * 1e3:.1f} ms, by RTCP" if trips else ""
         found.append(
             f"{way.name}: delays beyond that of the fastest packet, whose own is above 0{most}; "

@@ -113,7 +113,10 @@ def import_trace(
         except dump.DumpError as error:
             raise BadInputError(visible(f"{paths[0]}: {error}")) from None
         if as_network is not None:
-            raise BadInputError("--as-network: statistics have no packets, and so no delays")
+            raise BadInputError(
+                "--as-network: statistics have no packets, and so no delays; "
+                "an RTC event log or a capture of the call has them"
+            )
         return _result(paths, contents, statistics.trace, statistics, began)
     if kinds[0] == "event log":
         trace = _event_log(paths[0], contents[0], sessions, delay_s)

@@ -194,7 +194,7 @@ def _json(data: bytes) -> Any:
         raise DumpError("is JSON with too many levels") from None
     except ValueError as error:
         # A damaged dump, also one that was cut.
-        raise DumpError(f"is no valid JSON: {error}") from None
+        raise DumpError(f"is no valid JSON: {error}; if it was cut, save it again") from None
 
 
 def _samples(content: list[Any]) -> Dump:
