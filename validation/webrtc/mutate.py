@@ -3,13 +3,14 @@
     python validation/webrtc/mutate.py log COUNT [SEED]
     python validation/webrtc/mutate.py dump COUNT [SEED]
 
-Starts from the recorded log and dump of the tests, cut to a few events or series each, so that a
-change hits a field rather than a value. Prints the counts; any other exception ends it with the
+Starts from the recorded log and dump of the tests, cut to one event or a few series each, so that
+a change hits a field rather than a value. Prints the counts; any other exception ends it with the
 seed and the input.
 """
 
 import collections
 import gzip
+import itertools
 import json
 import random
 import sys
@@ -27,42 +28,29 @@ WORDS = [b"null", b"-1", b"1e999", b'""', b"[]", b"{}", b'"NaN"', b"9" * 25, b"]
 
 
 def logs() -> list[bytes]:
-    """Events of the recording: the first of each kind, by the lengths of its fields."""
+    """Each event of the recording alone, behind the first one, and the first events together."""
     data = (DATA / "loss.b.rtc-event-log").read_bytes()
-    parts: dict[int, bytes] = {}
-    at = 0
-    for number, _, value in wire.fields(data):
-        # One field of the outer message: its key, a length, and the bytes.
-        assert isinstance(value, bytes)
-        end = data.index(value, at) + len(value)
-        if number not in parts or len(value) < len(parts[number]):
-            parts[number] = data[at:end]
-        at = end
-    first = min(parts.values(), key=data.index)
-    return [first + part for part in parts.values()] + [b"".join(parts.values())[:2000]]
+    begins = [begin for begin, _, _ in wire.fields(data)]
+    events = [data[at:end] for at, end in itertools.pairwise([*begins, len(data)])]
+    return [events[0] + event for event in events] + [data[:2000]]
 
 
 def dumps() -> list[bytes]:
-    """The recorded dump with one value of each series."""
+    """The recorded dump with two values of a few series."""
     whole = json.loads(gzip.decompress((DATA / "loss.b.txt.gz").read_bytes()))
-    small = []
-    for connection in whole["PeerConnections"].values():
-        for name, series in list(connection["stats"].items())[:400]:
-            if "values" in series:
-                series["values"] = json.dumps(json.loads(series["values"])[:2])
-            small.append((name, series))
-        connection["updateLog"] = connection.get("updateLog", [])[:2]
-        by_kind: dict[str, dict[str, object]] = collections.defaultdict(dict)
-        for name, series in small:
-            by_kind[name.rpartition("-")[0]][name] = series
-        chosen = [*list(by_kind.values())[:3], dict(random.Random(0).sample(small, 20))]
-        return [
-            json.dumps(
-                {**whole, "PeerConnections": {"1-1": {**connection, "stats": stats}}}
-            ).encode()
-            for stats in chosen
-        ]
-    raise SystemExit("the recorded dump has no connection")
+    (connection,) = whole["PeerConnections"].values()
+    connection["updateLog"] = connection.get("updateLog", [])[:2]
+    by_kind: dict[str, dict[str, object]] = collections.defaultdict(dict)
+    small = list(connection["stats"].items())[:400]
+    for name, series in small:
+        if "values" in series:
+            series["values"] = json.dumps(json.loads(series["values"])[:2])
+        by_kind[name.rpartition("-")[0]][name] = series
+    found = []
+    for stats in [*list(by_kind.values())[:3], dict(random.Random(0).sample(small, 20))]:
+        connection["stats"] = stats
+        found.append(json.dumps({**whole, "PeerConnections": {"1-1": connection}}).encode())
+    return found
 
 
 def changed(data: bytes, rng: random.Random, *, text: bool) -> bytes:

@@ -3,6 +3,7 @@
 //! Sentences on one run of each setting are in the past tense: what it shows may be chance.
 
 use indexmap::IndexMap;
+use talkspurt_proto::metric::Metric;
 
 use crate::ask::{is_call, of_calls};
 use crate::judge::Told;
@@ -54,8 +55,7 @@ pub(crate) fn sentences(
         said.extend(together.values().flatten().map(|it| (false, sayer.sentence(it))));
     }
     if questions.is_empty() {
-        let said: Vec<_> = sayer.each_call().into_iter().take(MAX_SENTENCES).collect();
-        return (said, String::new());
+        return (sayer.each_call(), String::new());
     }
     said.sort_by_key(|(differs, _)| !differs);
     said.truncate(MAX_SENTENCES);
@@ -71,21 +71,23 @@ impl Sayer<'_> {
         self.0.replications < 2
     }
 
-    /// Where nothing is compared, what each call came to.
+    /// Where nothing is compared, what each call came to; nothing if there are too many to read.
     fn each_call(&self) -> Vec<String> {
         let flows = &self.0.flows;
-        if self.0.axes.iter().any(|axis| axis.labels.len() > 1) {
-            return Vec::new();
-        }
         let mut calls: IndexMap<&str, Vec<usize>> = IndexMap::new();
         for row in (0..flows.name.len()).filter(|&row| is_call(flows, row)) {
             calls.entry(flows.unit(row)).or_default().push(row);
         }
+        let varied = self.0.axes.iter().any(|axis| axis.labels.len() > 1);
+        if varied || calls.len() > MAX_SENTENCES {
+            return Vec::new();
+        }
+        let measures = of_calls(flows).measures;
         let said = calls.into_iter().filter_map(|(unit, rows)| {
-            let values = of_calls(flows).measures.iter().filter_map(|measure| {
-                let (metric, mean) =
-                    (measure.metric(), flows.mean(rows.iter().copied(), measure.name)?);
-                Some(format!("{}\u{a0}{}", metric.label, with_unit(metric, &show(metric, mean))))
+            let values = measures.iter().filter_map(|measure| {
+                let mean = flows.mean(rows.iter().copied(), measure.name)?;
+                let metric = measure.metric();
+                Some(labelled(metric, &with_unit(metric, &show(metric, mean))))
             });
             let values: Vec<_> = values.collect();
             let of = Flows::text(&flows.transport, rows[0]);
@@ -303,6 +305,10 @@ fn value(question: &Question, choice: &Choice, at: usize) -> String {
     let metric = question.instrument.measures[at].metric();
     let text =
         choice.cells[at].as_ref().map_or("–".to_owned(), |cell| with_unit(metric, &cell.text));
+    labelled(metric, &text)
+}
+
+fn labelled(metric: &Metric, text: &str) -> String {
     format!("{}\u{a0}{text}", metric.label)
 }
 

@@ -37,7 +37,8 @@ pub(super) type Word = u8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) word: Word,
-    /// ns-2's eighth flag, of SCTP alone: the kind of chunk (its `trace/trace.cc`, `show_sctphdr_`).
+    /// ns-2's eighth flag, of SCTP alone and with `show_sctphdr_`: D for data; its letters for other
+    /// chunks are not written.
     pub(super) chunk: Option<u8>,
     pub(super) ip_bytes: u32,
     pub(super) flow: u32,

@@ -131,7 +131,7 @@ fn check_tagged(forms: &Forms<'_>, tree: &Tree, path: &Path, found: &mut Finding
         };
         let braces = text.trim_start().starts_with('{');
         let hint = if braces {
-            Some("inside the braces, texts stand in quotes: { kind = \"…\" }".to_owned())
+            Some("strings in an inline table need quotes: { kind = \"…\" }".to_owned())
         } else {
             hint.map(|table| format!("did you mean {table}?"))
         };
