@@ -88,14 +88,15 @@ msrv: setup ## check that the oldest supported Rust compiles the workspace
 	  cargo +$(MSRV) check --quiet --workspace --locked --target-dir $(TARGET)/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
-# talkspurt-wasm depends on all crates that need no operating system, but testing and answer. talkspurt-opus is not selected, for
+# talkspurt-wasm depends on all crates that need no operating system, but testing. talkspurt-opus is not selected, for
 # then it would have its default features. The pinned compiler for C is not part of the other commands' packages.
 WASM := wasm32-unknown-unknown
+SIMD := CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=-Ctarget-feature=+simd128
 wasm: setup ## build the simulator as a WebAssembly module, and run it under Node
 	@if rustup target list --installed 2> /dev/null | grep -qx $(WASM) || rustup target add $(WASM) > /dev/null 2>&1; then \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r crates/wasm/constraints.txt && \
-	  cargo build --quiet --locked --target $(WASM) -p talkspurt-wasm -p talkspurt-testing -p talkspurt-answer && \
-	  TALKSPURT_WASM=$(abspath $(TARGET))/$(WASM)/debug/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 0 tests/test_wasm.py; \
+	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm -p talkspurt-testing && \
+	  TALKSPURT_WASM=$(abspath $(TARGET))/$(WASM)/web/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 tests/test_wasm.py; \
 	else echo "Rust's target $(WASM) cannot be installed: WebAssembly is not checked."; fi
 
 rustdoc: setup ## check the documentation of the Rust crates

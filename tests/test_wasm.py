@@ -1,10 +1,11 @@
-"""The WebAssembly module that ``make wasm`` builds imports nothing and gives the results of the
-native build, under Node.
+"""The WebAssembly module that ``make wasm`` builds gives the results of the native build, under
+Node; the page that uses it is tested in a browser.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -24,9 +25,9 @@ pytestmark = [
 ]
 
 
-def answer(scenario, *files):
-    """What the module answers; the script fails if the module has imports."""
-    script = ["node", ROOT / "crates/wasm/run.mjs", MODULE, ROOT]
+def asked(scenario, *files, folder=ROOT):
+    """What the module answers; the script fails if it imports more than the function of progress."""
+    script = ["node", ROOT / "crates/wasm/run.mjs", MODULE, folder]
     done = process(*script, scenario, *files)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -42,7 +43,8 @@ def answer(scenario, *files):
 def test_the_module_gives_the_results_of_the_native_build(name, files):
     """Recordings and Opus, and traces of video."""
     scenario = f"scenarios/{name}.toml"
-    [run] = answer(scenario, *files)["runs"]
+    found = asked(scenario, *files)
+    [run] = found["runs"]
     native = talkspurt.run(ROOT / scenario)
     assert run["digest"] == native.digest == GOLDEN[name]
     for table in ("flows", "links"):
@@ -51,13 +53,83 @@ def test_the_module_gives_the_results_of_the_native_build(name, files):
         assert len(columns) > 20
         for column, values in columns.items():
             assert values == pytest.approx(expected[column].to_list(), nan_ok=True), column
+    assert found["answer"]["sentences"] == native.answer.sentences
+    assert found["answer"]["notes"] == native.answer.notes
+    lengths = [[2 * len(it.sent), 2 * len(it.received)] for it in map(native.audio, native.heard)]
+    assert run["heard"] == lengths
+    assert found["told"] > 100 and found["memory"] < 300e6
+
+
+def test_a_chart_of_a_page_is_that_of_the_report():
+    """Both compute the same lines and their styles, and the same outcomes of frames."""
+    from talkspurt.report import calls, charts
+
+    scenario = "scenarios/first-call.toml"
+    [run] = asked(scenario, SPEECH)["runs"]
+    native = talkspurt.run(ROOT / scenario)
+    of_report = {chart["name"]: chart for chart in charts.of_result(native)}
+    for chart in run["charts"]:
+        other = of_report[chart["name"]]
+        assert chart["title"] == other["title"]
+        for panel, expected in zip(chart["panels"], other["panels"], strict=True):
+            assert panel["title"] == expected["title"]
+            for line, its in zip(panel["lines"], expected["lines"], strict=True):
+                for key in ("label", "colour", "dashes", "marker", "background", "stepped"):
+                    assert line[key] == its[key], (chart["name"], line["label"])
+                assert line["width"] == pytest.approx(its["width"])
+                for key in ("x", "values"):
+                    expected_values = [math.nan if it is None else it for it in its[key]]
+                    values = [math.nan if it is None else it for it in line[key]]
+                    near = pytest.approx(expected_values, rel=1e-4, abs=1e-9, nan_ok=True)
+                    assert values == near, (chart["name"], line["label"], key)
+    assert set(of_report) - {chart["name"] for chart in run["charts"]} == {"mos"}
+    signals = calls.of_result(native).data()["signals"]
+    fates = {one["name"]: [list(run) for run in one["fates"]] for one in signals if "fates" in one}
+    assert {call["name"]: call["fates"] for call in run["calls"]} == fates
+
+
+def test_a_study_is_answered_as_natively(tmp_path):
+    (tmp_path / "study.toml").write_text(
+        """
+        title = "Two queues"
+        duration = "8s"
+        replications = { count = 3 }
+        [[axes]]
+        name = "queue"
+        path = "links.up.queue.packets"
+        values = [10, 100]
+        [links.up]
+        from = "home"
+        to = "office"
+        rate = "1Mbit/s"
+        delay = "20ms"
+        queue = { kind = "droptail", packets = 10 }
+        [flows.call]
+        from = "home"
+        to = "office"
+        transport = { kind = "udp" }
+        source = { kind = "speech", codec = "pcmu", packet = "20ms" }
+        [flows.upload]
+        from = "home"
+        to = "office"
+        transport = { kind = "tcp", controller = "cubic" }
+        source = { kind = "bulk" }
+        """,
+        encoding="utf-8",
+    )
+    found = asked("study.toml", folder=tmp_path)
+    native = talkspurt.run(tmp_path / "study.toml", study=True)
+    assert [run["digest"] for run in found["runs"]] == [run.digest for run in native.runs]
+    assert found["answer"]["sentences"] == native.answer.sentences
+    assert found["answer"]["questions"] == native.answer.questions
+    assert len(found["table"]["rows"]) == 4
 
 
 def test_what_the_module_lacks_is_a_problem_of_the_scenario():
     """It is built without DRED; a file that it does not have is missing."""
-    problems = answer("scenarios/opus-repair.toml", SPEECH)["problems"]
-    assert any("this build of libopus is without it" in problem for problem in problems)
-    problems = answer("scenarios/two-way.toml")["problems"]
-    assert "/speech/sense-and-sensibility.wav: cannot be read: there is no such file" in "".join(
-        problems
-    )
+    problems = asked("scenarios/opus-repair.toml", SPEECH)["problems"]
+    assert any("this build of libopus is without it" in it["message"] for it in problems)
+    problems = asked("scenarios/two-way.toml")["problems"]
+    missing = "/speech/sense-and-sensibility.wav: cannot be read: there is no such file"
+    assert any(missing in it["message"] for it in problems)
+    assert all(it["line"] for it in problems)

@@ -11,6 +11,6 @@ set(CMAKE_AR ${ZIG})
 set(CMAKE_RANLIB ${ZIG})
 # Rust's target has no C library, and so no headers: those of WASI declare the same functions. Of two targets the
 # last counts. By default zig checks the stack and undefined behaviour with functions of its own.
-set(CMAKE_C_COMPILE_OBJECT "<CMAKE_C_COMPILER> cc <DEFINES> <INCLUDES> <FLAGS> -target wasm32-wasi -fno-stack-protector -fno-sanitize=undefined -o <OBJECT> -c <SOURCE>")
+set(CMAKE_C_COMPILE_OBJECT "<CMAKE_C_COMPILER> cc <DEFINES> <INCLUDES> <FLAGS> -target wasm32-wasi -fno-stack-protector -fno-sanitize=undefined -msimd128 -o <OBJECT> -c <SOURCE>")
 set(CMAKE_C_ARCHIVE_CREATE "<CMAKE_AR> ar qc <TARGET> <OBJECTS>")
 set(CMAKE_C_ARCHIVE_FINISH "<CMAKE_RANLIB> ranlib <TARGET>")

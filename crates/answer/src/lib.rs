@@ -19,7 +19,7 @@ mod judge;
 mod notes;
 mod say;
 pub mod stats;
-mod text;
+pub mod text;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};

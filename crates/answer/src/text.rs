@@ -4,7 +4,8 @@ use talkspurt_proto::math::pow;
 use talkspurt_proto::metric::Metric;
 
 /// A number in the shown unit, with narrow spaces between thousands and a true minus.
-pub(crate) fn show(metric: &Metric, value: f64) -> String {
+#[must_use]
+pub fn show(metric: &Metric, value: f64) -> String {
     let digits = usize::from(metric.digits);
     let text = format!("{:.digits$}", value.abs() * metric.scale);
     let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -20,7 +21,8 @@ pub(crate) fn show(metric: &Metric, value: f64) -> String {
 }
 
 /// Half of an interval after "±": "<" and the last shown digit if it is smaller.
-pub(crate) fn half(metric: &Metric, half: f64) -> String {
+#[must_use]
+pub fn half(metric: &Metric, half: f64) -> String {
     if is_zero(metric, half) {
         format!("<{:.*}", usize::from(metric.digits), step(metric))
     } else {

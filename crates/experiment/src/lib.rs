@@ -71,6 +71,9 @@ pub struct Shared {
     pub passed: AtomicU64,
     /// Asks the run to stop.
     pub cancel: AtomicBool,
+    /// Told the share of the run that has passed, where no other thread can look; the run stops when it returns
+    /// false.
+    pub watch: Option<fn(f64) -> bool>,
 }
 
 /// As many times in a run without tables, at least, is its progress known.
@@ -217,6 +220,10 @@ fn run_with<O: Output>(
         let (recorder, (_, output)) = probe;
         recorder.sample(now, counters);
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+        let share = now.as_nanos() as f64 / timetable.duration.as_nanos().max(1) as f64;
+        if shared.watch.is_some_and(|watch| !watch(share)) {
+            shared.cancel.store(true, Ordering::Relaxed);
+        }
         if (recorder.failed() || output.failed()) && !disk_failed {
             // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
             disk_failed = true;

@@ -55,6 +55,40 @@ fn visit(tree: &Tree, path: &str, lines: &mut Vec<(String, u32)>) {
     }
 }
 
+/// Each number and quantity of a scenario's text as written, with its path and its line.
+#[must_use]
+pub fn numbers(text: &str) -> Vec<(String, u32, String)> {
+    let Ok(tree) = Tree::parse(text) else { return Vec::new() };
+    let numeric = |path: &str| match &find(&tree, path)?.value {
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Text(text) if is_quantity(text) => Some(text.clone()),
+        _ => None,
+    };
+    let lines = lines(text).into_iter();
+    lines.filter_map(|(path, line)| numeric(&path).map(|text| (path, line, text))).collect()
+}
+
+/// A number with a unit, such as `20ms`.
+fn is_quantity(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim_start();
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && !unit.is_empty()
+        && unit.chars().all(|c| c.is_ascii_alphabetic() || c == '/')
+}
+
+fn find<'a>(tree: &'a Tree, path: &str) -> Option<&'a Tree> {
+    let mut found = tree;
+    for step in path.split('.') {
+        found = match &found.value {
+            Value::Table(table) => table.get(step)?,
+            Value::List(list) => list.get(step.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    Some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +115,17 @@ mod tests {
         // Text of another version is returned unchanged.
         assert_eq!(values("duration = \"1s\"\nwhat = 3").expect("TOML")["duration"], "1s");
         assert!(values("=").is_err());
+    }
+
+    #[test]
+    fn numbers_and_quantities_have_their_line() {
+        let found = numbers(TEXT);
+        let of = |path: &str| found.iter().find(|it| it.0 == path).map(|it| (it.1, it.2.as_str()));
+        assert_eq!(of("seed"), Some((3, "1")));
+        assert_eq!(of("links.a.rate"), Some((8, "2Mbit/s")));
+        assert_eq!(of("links.a.queue.packets"), Some((10, "3")));
+        assert_eq!(of("links.a.from"), None);
+        assert_eq!(of("flows.f.source.kind"), None);
     }
 
     #[test]

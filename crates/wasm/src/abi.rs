@@ -1,14 +1,22 @@
 //! The functions that a page calls. Texts are UTF-8. Arguments that are a pointer and a length are memory of
 //! [`reserve`] with that length, which the call takes.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
-use bytes::Bytes;
+use crate::Session;
 
-static FILES: Mutex<BTreeMap<PathBuf, Bytes>> = Mutex::new(BTreeMap::new());
-static ANSWER: Mutex<String> = Mutex::new(String::new());
+static SESSION: LazyLock<Mutex<Session>> = LazyLock::new(|| Mutex::new(Session::watched(watched)));
+static ANSWER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+#[link(wasm_import_module = "page")]
+unsafe extern "C" {
+    /// Told the share of a run that has passed; 0 stops the run.
+    safe fn progress(share: f64) -> i32;
+}
+
+fn watched(share: f64) -> bool {
+    progress(share) != 0
+}
 
 /// Memory for `length` bytes.
 #[unsafe(no_mangle)]
@@ -34,6 +42,12 @@ unsafe fn text(start: *mut u8, length: usize) -> String {
     String::from_utf8_lossy(&unsafe { take(start, length) }).into_owned()
 }
 
+fn answered(bytes: Vec<u8>) -> usize {
+    let mut kept = ANSWER.lock().expect("one thread");
+    *kept = bytes;
+    kept.len()
+}
+
 /// Adds a file that scenarios may name.
 ///
 /// # Safety
@@ -47,27 +61,29 @@ pub unsafe extern "C" fn add_file(
 ) {
     // SAFETY: by the caller.
     let (path, content) = unsafe { (text(path, path_length), take(content, content_length)) };
-    FILES.lock().expect("one thread").insert(path.into(), content.into());
+    SESSION.lock().expect("one thread").files.insert(path.into(), content.into());
 }
 
-/// Runs the scenario that was added as a file with this path, and returns the length of the
-/// [`answer`](crate::answer).
+/// Answers a [`Request`](crate::Request), and returns the length of the [`answer`].
 ///
 /// # Safety
 /// See the module.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn run(path: *mut u8, path_length: usize) -> usize {
+pub unsafe extern "C" fn ask(request: *mut u8, length: usize) -> usize {
     // SAFETY: by the caller.
-    let path = unsafe { text(path, path_length) };
-    let files = FILES.lock().expect("one thread");
-    let scenario = files.get(Path::new(&path)).cloned().unwrap_or_default();
-    let answer = crate::answer(&String::from_utf8_lossy(&scenario), Path::new(&path), &*files);
-    let mut kept = ANSWER.lock().expect("one thread");
-    *kept = answer.to_string();
-    kept.len()
+    let request = unsafe { text(request, length) };
+    let found = SESSION.lock().expect("one thread").ask(&request);
+    answered(found.to_string().into_bytes())
 }
 
-/// The answer of the last run, valid until the next.
+/// Makes the samples of a call of the opened run the [`answer`], 16 bits each, little endian, and returns its
+/// length: what was heard if `received` is not 0, else what was sent.
+#[unsafe(no_mangle)]
+pub extern "C" fn sound(number: usize, received: u32) -> usize {
+    answered(SESSION.lock().expect("one thread").sound(number, received != 0))
+}
+
+/// The last answer, valid until the next.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> *const u8 {
     ANSWER.lock().expect("one thread").as_ptr()

@@ -69,6 +69,50 @@ class Call:
     rank: str
     is_real: bool
 
+    def signal(self) -> dict[str, Any]:
+        """It as a signal of the player."""
+        score = self.score
+        model = "the fit" if score.name == ESTIMATE else "the E-model"
+        return {
+            "name": " · ".join(filter(None, [self.title, self.subtitle])),
+            "recording": self.received,
+            "fates": self.fates,
+            "frame_s": self.frame_s,
+            "colour": self.style.colour,
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "over": self.row["transport"] or "several transports",
+            "score": {
+                "label": score.label,
+                "text": score.show(self.row[score.name]),
+                "outside": model if self.limits else "",
+            },
+            "rank": self.rank,
+            "notes": [*filter(None, [self.of_run, self._of_group()])],
+            "silence": self._silence(),
+        }
+
+    def _of_group(self) -> str:
+        if self.among is None:
+            return ""
+        low, high = self.among["mos"] or (0.0, 0.0)
+        shown = self.score.show
+        spread = f", {self.score.label} {shown(low)} to {shown(high)}" if low < high else ""
+        which = "the worst of them" if low < high else "one of them"
+        count = self.among["count"]
+        return f"Means of {count} calls{spread}. Shown is {which}, {self.among['name']}."
+
+    def _silence(self) -> str:
+        if self.received is not None:
+            return ""
+        if self.is_real:
+            return "No audio: the ends did not exchange their sound."
+        return "No audio: the source of this call has no recording (file)."
+
+
+MAX_NAMES = 3
+"""Calls that the name of a reference lists."""
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -76,6 +120,15 @@ class Reference:
 
     recording: int
     calls: list[str]
+
+    @property
+    def name(self) -> str:
+        """Its name, with some of its calls."""
+        if not self.calls:
+            return "reference"
+        more = len(self.calls) - MAX_NAMES
+        words = ", ".join(self.calls[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+        return f"reference of {words}"
 
 
 @dataclass(frozen=True)
@@ -107,11 +160,6 @@ class Player:
         return bool(self.links) or any(call.received is not None for call in self.calls)
 
     @property
-    def heard(self) -> list[tuple[int, Call]]:
-        """The calls with sound, with their places among all."""
-        return [(n, call) for n, call in enumerate(self.calls) if call.received is not None]
-
-    @property
     def references(self) -> list[Reference]:
         """The references, each once."""
         by_sent: dict[int, list[str]] = {}
@@ -120,20 +168,14 @@ class Player:
                 by_sent.setdefault(call.sent, []).append(call.title)
         return [Reference(n, names if len(by_sent) > 1 else []) for n, names in by_sent.items()]
 
-    @property
-    def fates(self) -> dict[str, str]:
-        """The colours of the outcomes that occur."""
-        there = {fate for call in self.calls for fate, _ in call.fates}
-        return {fate: colour for fate, colour in FATE_COLOURS.items() if fate in there}
-
     def data(self) -> dict[str, Any]:
-        """Data for the player script: recordings and signals, in the order of the page."""
+        """Recordings and signals, as ``player.js`` documents them."""
         signals: list[dict[str, Any]] = [
-            {"recording": one.recording, "chosen": True} for one in self.references
+            {"name": one.name, "recording": one.recording, "chosen": True}
+            for one in self.references
         ]
         for n, call in enumerate(self.calls):
-            shown = {"fates": call.fates, "frame_s": call.frame_s, "colour": call.style.colour}
-            signals.append({"recording": call.received, "chosen": n < CHOSEN, **shown})
+            signals.append({**call.signal(), "chosen": n < CHOSEN})
         return {**self.recordings.data(), "signals": signals, "colours": FATE_COLOURS}
 
 

@@ -1,8 +1,15 @@
-// The player: all signals of the page over one timeline. The shown signals play at the same time, and
-// all but one are muted, so that a switch takes effect at the same sample. A blind test (A/B/X) plays
-// two of them. The page contains the recordings as compressed blocks (recordings.py).
+// The player as an element of any page: <talkspurt-player>, with report.css. All signals are over one
+// timeline. The shown signals play at the same time, and all but one are muted, so that a switch takes
+// effect at the same sample. A blind test (A/B/X) plays two of them. Its method `show` takes, and without
+// a call of it the script element with the id "player" contains, JSON:
+//
+//   colours: { outcome: colour }     of voice frames, in the order of the legend
+//   recordings                       [{ rate, samples }], or the fields of recordings.py: compressed blocks
+//   signals: [{ name, recording, chosen }]
+//
+// and of a signal that is a call: fates, frame_s, colour, title, subtitle, over, score (label, text,
+// outside: the model whose range it is outside of), rank, notes, silence (why it has no sound).
 
-const data = JSON.parse(document.getElementById("player").textContent);
 const MOST_SHOWN = 8;
 const FADE_S = 0.004; // a switch without a click
 
@@ -18,6 +25,7 @@ async function inflated(text) {
 
 /** The samples of each recording, as 16-bit integers. */
 async function unpacked({ block, pool, steps, recordings }) {
+  if (!pool) return recordings;
   const samples = new Int16Array(await inflated(pool));
   const differences = new Int32Array(await inflated(steps));
   let at = 0;
@@ -132,7 +140,7 @@ function drawWave(pen, samples, loudest, width, height, colour) {
 }
 
 /** Draws one cell per frame; cells of frames that were not played are at least one pixel wide. */
-function drawFates(pen, fates, width, top, height) {
+function drawFates(pen, fates, colours, width, top, height) {
   const frames = fates.reduce((sum, [, count]) => sum + count, 0);
   pen.fillStyle = ink("--cell");
   pen.fillRect(0, top, width, height);
@@ -140,7 +148,7 @@ function drawFates(pen, fates, width, top, height) {
   for (const [fate, count] of fates) {
     if (fate !== "played") {
       const x = (at / frames) * width;
-      pen.fillStyle = fate === "lost" ? ink("--lost") : (data.colours[fate] ?? "#888888");
+      pen.fillStyle = fate === "lost" ? ink("--lost") : (colours[fate] ?? "#888888");
       pen.fillRect(x, top, Math.max(1, (count / frames) * width), height);
     }
     at += count;
@@ -168,10 +176,11 @@ function byGuessing(correct, count) {
 }
 
 class Player {
-  constructor(root, recordings) {
+  constructor(root, { signals, colours }, recordings) {
     this.root = root;
     this.recordings = recordings;
-    this.signals = data.signals.map((signal, i) => ({
+    this.colours = colours;
+    this.signals = signals.map((signal, i) => ({
       ...signal,
       ...recordings[signal.recording],
       row: root.querySelector(`[data-signal="${i}"]`),
@@ -361,7 +370,7 @@ class Player {
       const colour = signal.fates ? signal.colour : ink("--wave");
       drawWave(pen, signal.samples, this.loudest, Math.round(width * share), height - strip, colour);
     }
-    if (signal.fates) drawFates(pen, signal.fates, Math.round(width * share), height - strip, strip);
+    if (signal.fates) drawFates(pen, signal.fates, this.colours, Math.round(width * share), height - strip, strip);
   }
 }
 
@@ -447,13 +456,124 @@ class BlindTest {
   }
 }
 
-const root = document.querySelector(".player");
-if (root) {
-  try {
-    root.player = new Player(root, await unpacked(data));
-    root.player.Deck = Deck;
-  } catch (error) {
-    root.querySelector("[data-part=now]").textContent = `This browser cannot play the recordings (${error.message}).`;
+function element(name, attributes, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) if (value !== false) made.setAttribute(key, value === true ? "" : value);
+  made.append(...inside.flat().filter((part) => part !== null && part !== undefined && part !== ""));
+  return made;
+}
+
+const quiet = (...words) => element("span", { class: "quiet" }, ...words);
+
+/** The name, the score and the remarks of a signal. */
+function about(signal) {
+  if (!signal.fates) return [element("b", {}, signal.name)];
+  const { title, subtitle, over, score, rank, notes = [] } = signal;
+  const facts = score && element("span", { class: "facts" }, `${score.label} `,
+    element("b", { class: score.outside ? "mos outside" : "mos" }, score.text),
+    score.outside ? quiet(` outside the range of ${score.outside}`) : "");
+  return [
+    element("b", { class: "name", style: `--flow:${signal.colour}` }, title), " ",
+    quiet([subtitle, over].filter(Boolean).join(", ")),
+    facts,
+    rank ? element("small", {}, element("b", {}, rank[0].toUpperCase() + rank.slice(1))) : "",
+    ...[...notes, signal.silence].filter(Boolean).map((words) => element("small", {}, words)),
+  ];
+}
+
+function row(signal, number, checked) {
+  const silent = signal.recording === null || signal.recording === undefined;
+  const inside = about(signal);
+  const choice = silent
+    ? element("p", {}, inside)
+    : element("label", {}, element("input", { type: "radio", name: "signal", checked }), element("span", {}, inside));
+  const shown = [silent ? "" : "waveform", signal.fates ? "state of each frame" : ""].filter(Boolean).join(", ");
+  return element("li", { class: "signal", "data-signal": number, "data-name": signal.name },
+    element("div", { class: "about" }, choice),
+    element("div", { class: silent ? "scope silent" : "scope" },
+      element("canvas", { role: "img", "aria-label": `${signal.name}: ${shown}` }), element("i", { class: "head" })));
+}
+
+const button = (words, attributes) => element("button", { type: "button", ...attributes }, words);
+
+/** The blind test; at first it compares the last signal with the one before. */
+function blind(heard) {
+  const choose = (name, chosen) => element("select", { [`data-blind`]: name },
+    heard.map(([number, signal], i) => element("option", { value: number, selected: i === chosen }, signal.name)));
+  const calls = heard.filter(([, signal]) => signal.fates).length;
+  const first = heard.length - calls;
+  const second = Math.min(first + 1, heard.length - 1);
+  const trials = [8, 12, 16, 24].map((count) => element("option", { selected: count === 12 }, String(count)));
+  return element("details", { class: "blind" }, element("summary", {}, "Blind test (A/B/X)"),
+    element("p", { class: "quiet" }, "X is A or B, chosen at random in each trial. Listen as often as you like, then say which one it is. The score is shown at the end."),
+    element("div", { class: "controls", "data-blind": "setup" },
+      element("label", {}, "A ", choose("a", second - 1)), element("label", {}, "B ", choose("b", second)),
+      element("label", {}, "trials ", element("select", { "data-blind": "trials" }, trials)),
+      button("Start", { "data-blind": "begin" })),
+    element("div", { "data-blind": "panel", hidden: true },
+      element("p", { "data-blind": "trial", role: "status" }),
+      element("div", { class: "controls" },
+        ["a", "b", "x"].map((one) => button(`Hear ${one.toUpperCase()}`, { "data-hear": one, "aria-pressed": "false" })),
+        button("X is A", { "data-answer": "a" }), button("X is B", { "data-answer": "b" }), button("End", { "data-blind": "end" })),
+      element("p", { class: "quiet" }, "Keys: a, b and x.")),
+    element("p", { "data-blind": "score", role: "status" }));
+}
+
+/** The elements of a player. */
+function markup({ signals, colours }) {
+  const heard = [...signals.entries()].filter(([, { recording }]) => recording !== null && recording !== undefined);
+  const there = new Set(signals.flatMap(({ fates = [] }) => fates.map(([fate]) => fate)));
+  const key = Object.entries(colours).filter(([fate]) => there.has(fate)).map(([fate, colour]) =>
+    element("li", {}, element("i", { style: `background:${fate === "lost" ? "var(--lost)" : colour}` }), fate.replaceAll("_", " ")));
+  const first = heard.find(([, signal]) => !signal.fates)?.[0];
+  const repeats = [[0, "off"], [2, "2 s from here"], [5, "5 s from here"], [1000000, "all"]];
+  const boxes = signals.map((signal) => element("label", {},
+    element("input", { type: "checkbox", "aria-label": `show ${signal.name}` }), ` ${signal.name}`,
+    signal.silence ? quiet(" (no audio)") : ""));
+  const root = element("div", { class: "player", role: "group", "aria-label": "Player" },
+    heard.length ? element("p", { class: "lead" }, "Select a signal while it plays: playback continues at the same sample. The strip below a waveform has one cell per voice frame.") : "",
+    element("ul", { class: "key" }, key),
+    signals.length > 2 ? element("details", { class: "choice-of" },
+      element("summary", {}, "Signals: ", element("span", { "data-part": "count" })),
+      element("fieldset", { "data-part": "choose" }, element("legend", { class: "quiet" }, "Up to eight are shown and play together."), boxes)) : "",
+    heard.length ? [
+      element("div", { class: "controls" }, button("Play", { "data-part": "play" }),
+        element("input", { type: "range", min: 0, max: 1, step: 0.01, value: 0, "data-part": "slider", "aria-label": "position" }),
+        element("output", { "data-part": "time", "aria-live": "off" }, "0.0 s"),
+        element("label", {}, "repeat ", element("select", { "data-part": "repeat" }, repeats.map(([value, words]) => element("option", { value }, words))))),
+      element("p", { class: "now", "data-part": "now", "aria-live": "off" }, "\u00a0"),
+    ] : "",
+    element("ol", { class: "signals" }, signals.map((signal, number) => row(signal, number, number === first))),
+    heard.length ? [
+      element("p", { class: "quiet keys" }, "Keys: Space plays and pauses, 1 to 9 select a signal, arrow keys move the slider or the selection."),
+      blind(heard),
+    ] : "");
+  return root;
+}
+
+class PlayerElement extends HTMLElement {
+  async connectedCallback() {
+    const packed = document.getElementById("player");
+    if (packed && !this.firstChild) await this.show(JSON.parse(packed.textContent));
+    document.documentElement.dataset.players = "ready";
+  }
+
+  disconnectedCallback() {
+    if (this.player?.playing) this.player.pause();
+  }
+
+  async show(data) {
+    this.disconnectedCallback();
+    const root = markup(data);
+    this.replaceChildren(root);
+    try {
+      root.player = this.player = new Player(root, data, await unpacked(data));
+      root.player.Deck = Deck;
+    } catch (error) {
+      const place = root.querySelector("[data-part=now]") ?? root;
+      place.textContent = `This browser cannot play the recordings (${error.message}).`;
+    }
   }
 }
-document.documentElement.dataset.players = "ready";
+
+customElements.define("talkspurt-player", PlayerElement);

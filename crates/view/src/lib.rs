@@ -1,0 +1,79 @@
+//! What a page shows of a run: charts, tables of texts and the outcome of each voice frame, as JSON.
+//!
+//! Tables of a run in, values for `charts.js` and `player.js` out. Colours are those of the figures.
+
+#![forbid(unsafe_code)]
+
+mod charts;
+mod frames;
+mod rows;
+mod style;
+mod table;
+mod text;
+
+use serde_json::Value;
+use talkspurt_record::Recording;
+
+pub use charts::{Chart, Line, Panel, charts};
+pub use frames::{Call, FATES, calls};
+pub use rows::Rows;
+pub use style::{Kind, Style, styles};
+pub use table::{Cell, Column, Interval, Table, flow_columns, of_flows, of_links, of_study};
+
+/// The tables of a run, and what is known of it.
+pub struct Run {
+    /// A row for each direction of a flow.
+    pub flows: Rows,
+    /// A row for each direction of a link.
+    pub links: Rows,
+    /// Flows over time.
+    pub series: Rows,
+    /// Links over time.
+    pub link_series: Rows,
+    /// Values inside endpoints, where they change.
+    pub gauges: Rows,
+    /// Frames of voice.
+    pub frames: Rows,
+    /// The network, as `talkspurt_experiment::topology` describes it.
+    pub topology: Value,
+    /// Its length in seconds.
+    pub duration_s: f64,
+    /// The width of a bin of the series in seconds.
+    pub interval_s: f64,
+}
+
+impl Run {
+    /// What a recording has, with the network as `talkspurt_experiment::topology` describes it.
+    #[must_use]
+    pub fn of(recording: &Recording, topology: Value, duration_s: f64, interval_s: f64) -> Self {
+        let rows = |name| recording.table(name).map(|table| Rows::of(&table)).unwrap_or_default();
+        Self {
+            flows: rows("flows"),
+            links: rows("links"),
+            series: rows("series"),
+            link_series: rows("link_series"),
+            gauges: rows("gauges"),
+            frames: rows("frames"),
+            topology,
+            duration_s,
+            interval_s,
+        }
+    }
+
+    /// The links that a direction of a flow passes on its first route.
+    fn route(&self, direction: &str) -> Vec<String> {
+        let (name, side) = sided(direction);
+        let first = self.flow(name).and_then(|flow| flow["links"][side][0].as_array());
+        let names = first.into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_owned).collect()
+    }
+
+    fn flow(&self, name: &str) -> Option<&Value> {
+        self.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
+    }
+}
+
+/// The flow of a direction, and the side that sends in it.
+fn sided(direction: &str) -> (&str, &'static str) {
+    direction.strip_suffix(".reverse").map_or((direction, "from"), |name| (name, "to"))
+}
