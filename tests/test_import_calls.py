@@ -428,6 +428,41 @@ def test_encrypted_reports_are_counted_and_not_read(tmp_path):
     assert frames(result) == {"data": 400, "control": 1}
 
 
+def padded(encrypted):
+    """A call in which each fourth packet is padding after the one before, with its timestamp."""
+    head = 0xA0 if not encrypted else 0x80
+    size = 60
+    packets, number = [], 100
+    for i in range(200):
+        packets.append((i * 0.02, datagram(rtp(number, 160 * i))))
+        number += 1
+        if i % 3 == 2:
+            made = rtp(number, 160 * i, payload=bytes(size - 1) + bytes([size]))
+            packets.append((i * 0.02 + 0.005, datagram(bytes([head]) + made[1:])))
+            number += 1
+    return packets
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_padding_takes_numbers_and_is_no_speech(encrypted, tmp_path):
+    """RFC 3550 §5.1. With nothing lost, with padding lost, and with speech lost: encrypted padding
+    stands for the packet before, if that was lost."""
+    packets = padded(encrypted)
+    cases = {(): 0, (7, 11): 0, (7, 8): 1, (4, 5, 6, 7): 3, (5, 6): 1 if encrypted else 2}
+    for gone, frames_lost in cases.items():
+        kept = [packet for at, packet in enumerate(packets) if at not in gone]
+        result = imported(tmp_path, kept)
+        row = result.flows.row(0, named=True)
+        assert counts(row) == [266, 266 - len(gone), len(gone)]
+        assert frames(result) == {"data": 266 - len(gone)}
+        heard = result.frames("rtp-1")
+        assert heard.height == 200, gone
+        assert heard.filter(fate="lost").height == frames_lost, gone
+        assert result.resolved["flows"]["rtp-1"]["source"]["packet"] == pytest.approx(0.02)
+        notes = " ".join(result.manifest["imported"]["notes"])
+        assert "packets are padding, and no speech" in notes
+
+
 def test_a_capture_as_modified_by_kuznetzov(tmp_path):
     plain = written(tmp_path / "plain.pcap", speech(50)).read_bytes()
     out, at = [struct.pack("<I", 0xA1B2CD34), plain[4:24]], 24

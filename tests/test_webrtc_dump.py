@@ -465,6 +465,15 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     )
     lost = next(row for row in rows if row["from"] == "remote")
     assert lost["lost_packets"] == there["sent"]["log"][1] - there["received"]["log"][1]
+    # One packet in five is padding: 20 s of media have about 1000 frames of 20 ms.
+    voice = {one.rtp_timestamp for one in log.incoming_rtp if one.payload_size}
+    span = (max(voice) - min(voice)) // 960 + 1
+    assert 0.2 < 1 - len(voice) / len(log.incoming_rtp) < 0.21
+    heard = result.frames(lost["name"])
+    assert (heard.height, heard.filter(fate="lost").height) == (span, span - len(voice))
+    sizes = [one.payload_size for one in log.incoming_rtp if one.payload_size]
+    told = result.resolved["flows"]["rtp-1"]["reverse"]["opus"]["bitrate"]
+    assert told == pytest.approx(8 * sum(sizes) / len(sizes) / 0.02, abs=1)
     rates = result.gauges(gauge="delay_based_bwe_updates.bitrate_bps")
     assert rates["value"].to_list() == [
         float(it[1]) for it in log.events["delay_based_bwe_updates"]

@@ -12,7 +12,7 @@ class Packet:
 
     Attributes:
         number: its number among those of its sender.
-        data: whether it has payload.
+        data: whether it has payload, or padding among those of a stream of RTP.
         ip_bytes: length of the IP packet; None for a packet that is only known to be missing.
         sent_s: when it left the sender.
         received_s: when it arrived.
