@@ -460,11 +460,26 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     assert len(log.outgoing_rtp) == back["sent"]["log"][1]
     result = talkspurt.import_trace(file, payloads={111: "opus"}, playout="200ms")
     rows = result.flows.to_dicts()
-    assert sorted(row["received_packets"] for row in rows) == sorted(
-        (len(log.incoming_rtp), len(log.outgoing_rtp))
-    )
+    sent = next(row for row in rows if row["from"] == "local")
     lost = next(row for row in rows if row["from"] == "remote")
+    assert lost["received_packets"] == len(log.incoming_rtp)
     assert lost["lost_packets"] == there["sent"]["log"][1] - there["received"]["log"][1]
+    # What arrived of the stream that this end sent is in the log of the other one.
+    assert sent["sent_packets"] == len(log.outgoing_rtp)
+    whole = [one.header_size + one.payload_size + one.padding_size for one in log.outgoing_rtp]
+    assert sent["sent_bytes"] == sum(whole)
+    assert sent["payload_bytes"] == sum(log.outgoing_rtp["payload_size"])
+    for name, value in sent.items():
+        unknown = ("received", "lost_p", "in_flight", "goodput", "through", "network_", "missing",
+                   "concealed", "mos", "estimated", "jitter", "delay")  # fmt: skip
+        assert value is None or not name.startswith(unknown), name
+    assert result.frames(sent["name"]).is_empty() and sent["name"] not in result.heard
+    series = result.series(sent["name"])
+    assert series["sent_packets"].sum() == len(log.outgoing_rtp)
+    assert series["received_packets"].null_count() == series.height
+    reported = result.manifest["imported"]["flows"][sent["name"]]["reported_lost_packets"]
+    note = f"what arrived of it is not known; its receiver reported {reported} lost packets"
+    assert sent["quality_note"] == f"no score: {note}"
     # One packet in five is padding: 20 s of media have about 1000 frames of 20 ms.
     voice = {one.rtp_timestamp for one in log.incoming_rtp if one.payload_size}
     span = (max(voice) - min(voice)) // 960 + 1

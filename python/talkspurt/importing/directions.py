@@ -150,6 +150,23 @@ class Flows:
         way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
 
 
+UNHEARD = "no score: what arrived of it is not known"
+
+
+def only_sent(way: Way) -> str:
+    """Make a direction one that the sender recorded; returns what it was told of the arrivals."""
+    way.sees_sent, way.sees_arrivals, way.counts = True, False, False
+    for packet in way.packets:
+        packet.sent_s, packet.received_s, packet.fate = packet.received_s, None, "unknown"
+    for hop in way.hops:
+        hop.dequeued_s, hop.received_s, hop.fate = hop.received_s, None, "unknown"
+    lost = way.facts.get("reported_lost_packets")
+    reported = "" if lost is None else f"; its receiver reported {lost} lost packets"
+    if way.speech is not None:
+        way.speech.notes = [UNHEARD + reported]
+    return reported
+
+
 COMFORT_NOISE = 13
 """RFC 3551 §6."""
 

@@ -93,6 +93,7 @@ class Way:
         hops: rows of the packets table.
         routes: the links on each way that packets took.
         sees_sent: whether the trace has the packets as they left the sender.
+        sees_arrivals: whether the trace tells what arrived; not of what its own end sent.
         counts: whether numbers tell how many packets were sent, if ``sees_sent`` is false.
         speech: what is known about its speech.
         facts: what no column tells, for the manifest.
@@ -110,6 +111,7 @@ class Way:
     hops: list[Hop] = field(default_factory=list)
     routes: list[list[str]] = field(default_factory=list)
     sees_sent: bool = True
+    sees_arrivals: bool = True
     counts: bool = False
     speech: Speech | None = None
     facts: dict[str, Any] = field(default_factory=dict)
