@@ -378,6 +378,21 @@ def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
     assert max(apart) - min(apart) < 2.1e-3
 
 
+def test_each_direction_of_a_call_is_a_flow_of_its_network(tmp_path):
+    """With its own codec, packets and losses."""
+    ahead = speech(300)
+    back = speech(100, kind=8, ssrc=17, ticks=480, back=True, payload=bytes(480), every=0.06)
+    del back[40:43]
+    file = written(tmp_path / "call.pcap", ahead + back)
+    read([file], as_network=tmp_path / "net")
+    run = talkspurt.run(tmp_path / "net/network.toml")
+    sources = {name: one["source"] for name, one in run.resolved["flows"].items()}
+    told = {name: (one["codec"], one["packet"]) for name, one in sources.items()}
+    assert told == {"rtp-1": ("pcmu", 0.02), "rtp-1-reverse": ("pcma", pytest.approx(0.06))}
+    lost = {name: run.frames(name).filter(fate="lost").height for name in told}
+    assert lost == {"rtp-1": 0, "rtp-1-reverse": 3}
+
+
 def test_a_network_needs_delays(tmp_path):
     file = written(tmp_path / "call.pcap", speech(50, kind=96, ticks=960))
     said = refused("import", file, "--as-network", tmp_path / "net").stderr

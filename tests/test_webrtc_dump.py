@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import sys
+import tomllib
 from datetime import UTC, datetime
 
 import polars as pl
@@ -496,6 +497,25 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     told = result.manifest["imported"]
     assert told["format"] == "RTC event log"
     assert told["not_imported"]["audio_playout_events"] == len(log.playouts)
+
+
+def test_the_network_of_a_log_is_that_of_what_it_received(tmp_path):
+    """And a run over it loses the frames that the call lost, though the log is of the end `b`."""
+    log = DATA / "loss.b.rtc-event-log"
+    call = talkspurt.import_trace(log, payloads={111: "opus"}, as_network=tmp_path / "net")
+    text = (tmp_path / "net/network.toml").read_text()
+    assert "# rtp-1: sent by the end that recorded it, which knows nothing of its way" in text
+    told = tomllib.loads(text)
+    assert [*told["flows"]] == [*told["links"]] == ["rtp-1-reverse"]
+    assert told["links"]["rtp-1-reverse"]["trace"]["file"] == "rtp-1.reverse.csv"
+    theirs = call.resolved["flows"]["rtp-1"]["reverse"]
+    run = talkspurt.run(tmp_path / "net/network.toml")
+    assert run.resolved["flows"]["rtp-1-reverse"]["source"]["opus"]["bitrate"] == (
+        theirs["opus"]["bitrate"]
+    )
+    was, now = call.frames("rtp-1.reverse"), run.frames("rtp-1-reverse")
+    assert now["fate"].to_list()[: was.height] == was["fate"].to_list()
+    assert was.filter(fate="lost").height > 20
 
 
 def test_the_page_has_what_was_recorded():
