@@ -389,6 +389,8 @@ def test_each_direction_of_a_call_is_a_flow_of_its_network(tmp_path):
     sources = {name: one["source"] for name, one in run.resolved["flows"].items()}
     told = {name: (one["codec"], one["packet"]) for name, one in sources.items()}
     assert told == {"rtp-1": ("pcmu", 0.02), "rtp-1-reverse": ("pcma", pytest.approx(0.06))}
+    # Each sends as much as it did in the call.
+    assert [run.frames(name).height for name in told] == [300, 100]
     lost = {name: run.frames(name).filter(fate="lost").height for name in told}
     assert lost == {"rtp-1": 0, "rtp-1-reverse": 3}
 

@@ -64,6 +64,15 @@ def _of(
     return rows
 
 
+def stop_s(way: Way) -> float:
+    """When a source of a scenario stops that sends as much speech from 0 s on."""
+    assert way.speech is not None
+    media = [packet.media_s for packet in way.packets if packet.media_s is not None]
+    packet_s = way.speech.packet_s
+    # The last packet leaves when it is full: before the source stops, not as it does.
+    return max(media) - min(media) + 1.5 * packet_s
+
+
 def table(rows: list[tuple[float, float | None, int]]) -> str:
     """The steps of a link as CSV: each lies between a packet and the one before."""
     lines = ["time_s,delay_ms,loss"]
@@ -131,8 +140,8 @@ def _write(folder: Path, trace: Trace, told: dict[str, dict[str, Any]]) -> None:
         source = flow.get("source" if way.side == "from" else "reverse", {})
         if source.get("kind") == "speech":
             flows[name] = {
-                **ends, "start_spread": "0s", "transport": {"kind": "udp"}, "source": source,
-                "playout": flow["playout"],
+                **ends, "start_spread": "0s", "stop": f"{stop_s(way):.6f}s",
+                "transport": {"kind": "udp"}, "source": source, "playout": flow["playout"],
             }  # fmt: skip
     if not links:
         raise BadInputError(NONE)
