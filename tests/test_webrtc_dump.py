@@ -508,6 +508,8 @@ def test_the_network_of_a_log_is_that_of_what_it_received(tmp_path):
     told = tomllib.loads(text)
     assert [*told["flows"]] == [*told["links"]] == ["rtp-1-reverse"]
     assert told["links"]["rtp-1-reverse"]["trace"]["file"] == "rtp-1.reverse.csv"
+    # Without a recording, in-band FEC has no effect.
+    assert [*told["flows"]["rtp-1-reverse"]["source"]["opus"]] == ["bitrate"]
     theirs = call.resolved["flows"]["rtp-1"]["reverse"]
     run = talkspurt.run(tmp_path / "net/network.toml")
     assert run.resolved["flows"]["rtp-1-reverse"]["source"]["opus"]["bitrate"] == (

@@ -137,7 +137,10 @@ def _write(folder: Path, trace: Trace, told: dict[str, dict[str, Any]]) -> None:
                 "queue": {"kind": "droptail", "packets": 10_000}, **part,
             }  # fmt: skip
         flow = told.get(way.flow, {})
-        source = flow.get("source" if way.side == "from" else "reverse", {})
+        source = dict(flow.get("source" if way.side == "from" else "reverse", {}))
+        if "opus" in source:
+            # In-band FEC is part of encoded sound: without a recording there is none.
+            source["opus"] = {key: it for key, it in source["opus"].items() if key != "fec"}
         if source.get("kind") == "speech":
             flows[name] = {
                 **ends, "start_spread": "0s", "stop": f"{stop_s(way):.6f}s",
