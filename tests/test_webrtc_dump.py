@@ -488,6 +488,10 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     heard = result.frames(lost["name"])
     assert (heard.height, heard.filter(fate="lost").height) == (span, span - len(voice))
     sizes = [one.payload_size for one in log.incoming_rtp if one.payload_size]
+    times = log.incoming_rtp["timestamp_ms"]
+    # The log goes on after the stream.
+    assert result.duration_s > 1.2 * (times[-1] - times[0]) / 1e3
+    assert lost["goodput_bps"] == pytest.approx(8e3 * sum(sizes) / (times[-1] - times[0]))
     told = result.resolved["flows"]["rtp-1"]["reverse"]["opus"]["bitrate"]
     assert told == pytest.approx(8 * sum(sizes) / len(sizes) / 0.02, abs=1)
     rates = result.gauges(gauge="delay_based_bwe_updates.bitrate_bps")

@@ -1,6 +1,7 @@
 """The tables of a run from the directions of flows that a trace holds.
 
-Definitions are those of the tables of runs; what the trace does not tell is null.
+Definitions are those of the tables of runs; what the trace does not tell is null. A trace has no
+window of measurement: rates are over the time from a flow's first packet to its last.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Tables:
                 sums = (data["headers"].list.get(i).sum() for i in range(len(names)))
                 row |= {name: found or None for name, found in zip(names, sums, strict=True)}
                 row["payload_bytes"] = data["payload_bytes"].sum()
-        span = self.trace.duration_s
+        span = _life_s(data)
         if span > 0 and way.sees_arrivals:
             row["throughput_bps"] = 8 * row["received_bytes"] / span
             if arrived.height and not arrived["fresh_bytes"].null_count():
@@ -259,6 +260,12 @@ def _data(way: Way) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=whole, orient="row").with_columns(
         lost=pl.col("fate").is_in(LOST), delay_s=pl.col("received_s") - pl.col("sent_s")
     )
+
+
+def _life_s(data: pl.DataFrame) -> float:
+    """From the first packet of a direction to its last: the time over which its rates are."""
+    times = [time for name in ("sent_s", "received_s") for time in data[name].drop_nulls()]
+    return max(times) - min(times) if times else 0.0
 
 
 def _longest(hops: pl.DataFrame) -> int:
