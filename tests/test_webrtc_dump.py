@@ -203,6 +203,31 @@ def test_counters_that_begin_again_count_on():
     assert series == [50, 50, 20, 50, 50, 50, 50, 50, 50]
 
 
+def test_what_is_played_counts_while_packets_arrive(tmp_path):
+    """A receiver conceals before the first one, and after the last."""
+    samples = changed("IT01A5", "packetsReceived", [0, 0, 40, 90, 140, 190, 195, 195, 195, 195])
+    for one, concealed in zip(samples, [9, 18, 19, 19, 20, 22, 40, 70, 99, 120], strict=True):
+        for name in ("concealedSamples", "concealmentEvents", "insertedSamplesForDeceleration"):
+            one["IT01A5"][name] = 480 * concealed
+    for form in (lambda it: it, internals):
+        tables = read(form(samples))
+        # Of the samples at 3, 4, 5 and 6 s, beyond that at 2 s.
+        ratio = 480 * (22 - 18) / (4 * 48_000)
+        assert tables.made["flows"]["concealed_ratio"][0] == pytest.approx(ratio)
+        file = tmp_path / "dump.txt"
+        file.write_text(json.dumps(form(samples)))
+        result = talkspurt.import_trace(file)
+        for metric, value in (("concealed_sound", 0.04), ("concealment_events", 480 * 4),
+                              ("inserted_sound", 0.04), ("jitter_buffer_emitted", 9000 / 48_000)):  # fmt: skip
+            found = compute(result, metric).filter(flow="rtp-1")["value"].item()
+            assert found == pytest.approx(value), metric
+            times = compute(result, f"{metric}_over_time").filter(flow="rtp-1").drop_nulls()["time_s"]
+            assert times.max() < 6 or metric == "jitter_buffer_emitted"
+        # Every value is still a gauge.
+        raw = result.gauges("rtp-1", "inbound-rtp.concealedSamples")["value"].to_list()
+        assert raw[-1] == 480 * 120
+
+
 def test_what_is_missing_is_shared_by_its_bins():
     values = [50, 100, ..., ..., 250, 300, 350, 400, 450, 500]
     for form in (lambda it: it, internals):
@@ -304,8 +329,8 @@ def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):
     over_time = compute(result, "jitter_buffer_delay_over_time")
     assert over_time["jitter_buffer_delay_s"].to_list() == pytest.approx([40.5 / 900] * 5)
     concealed = compute(result, "concealed_sound_over_time")["concealed_s"].to_list()
-    # The first sample counts what was before it.
-    assert sum(concealed) == pytest.approx(9 * 0.01)
+    # The first sample counts what was before it, and packets may have stopped before the last.
+    assert sum(concealed) == pytest.approx(8 * 0.01)
     assert result.manifest["imported"]["flows"]["rtp-1"]["mimeType"] == "audio/opus"
     other = tmp_path / "getstats.json"
     other.write_text(json.dumps(SAMPLES))
@@ -440,12 +465,19 @@ def test_a_dump_of_chromium_has_what_the_network_carried(carried, tmp_path):
     assert rows["local"]["sent_packets"] == back["sent"]["dump"][1]
     assert rows["local"]["sent_bytes"] == back["sent_bytes"]["dump"][1]
     (connection,) = json.loads(file.read_text())["PeerConnections"].values()
-    last = {
-        name.rpartition("-")[2]: json.loads(one["values"])[-1]
+    samples = {
+        name.rpartition("-")[2]: json.loads(one["values"])
         for name, one in connection["stats"].items()
         if one["statsType"] == "inbound-rtp"
     }
-    concealed = last["concealedSamples"] / last["totalSamplesReceived"]
+    last = {name: values[-1] for name, values in samples.items()}
+    # The sender stopped 0.1 s after the last sample but one; the rest of the last second is
+    # concealed.
+    heard = samples["concealedSamples"][-2] / 48_000
+    assert last["concealedSamples"] / 48_000 > 2 * heard
+    assert compute(result, "concealed_sound").drop_nulls()["value"].item() == pytest.approx(heard)
+    concealed = samples["concealedSamples"][-2] / samples["totalSamplesReceived"][-2]
+    assert concealed < 0.02
     assert rows["remote"]["concealed_ratio"] == pytest.approx(concealed)
     delay = compute(result, "jitter_buffer_delay").drop_nulls()["value"].item()
     assert delay == pytest.approx(last["jitterBufferDelay"] / last["jitterBufferEmittedCount"])
