@@ -480,6 +480,27 @@ def test_padding_takes_numbers_and_is_no_speech(encrypted, tmp_path):
         assert "packets are padding, and no speech" in notes
 
 
+@pytest.mark.parametrize("how", ["plain", "dtls", "srtcp", "headers"])
+def test_redundancy_is_not_known_where_payload_cannot_be_read(how, tmp_path):
+    """In-band FEC of Opus (RFC 6716 §2.1.7) behind SRTP (RFC 5764), and where only headers are."""
+    call = speech(200, kind=111, ticks=960, payload=bytes([0x78] + [1] * 79))
+    del call[50:53]
+    if how == "dtls":
+        call.append((0.001, datagram(dtls(22, 1))))
+    if how == "srtcp":
+        plain = receiver_report(17, [block(7, 12, 0, 0)])
+        hidden = plain[:8] + bytes(b ^ 0x5A for b in plain[8:]) + b"\x80\x00\x00\x01" + bytes(10)
+        call.append((1.001, datagram(hidden, back=True)))
+    file = written(tmp_path / "call.pcap", call, most=60 if how == "headers" else None)
+    result = read([file], payloads={111: "opus"})
+    row = row_of(result, "rtp-1")
+    assert row["missing_packets"] == 3
+    assert row["recovered_packets"] == (0 if how == "plain" else None)
+    assert ("is an upper limit" in row["quality_note"]) == (how != "plain")
+    notes = " ".join(result.manifest["imported"]["notes"])
+    assert ("in-band FEC" in notes) == (how != "plain")
+
+
 def test_a_capture_as_modified_by_kuznetzov(tmp_path):
     plain = written(tmp_path / "plain.pcap", speech(50)).read_bytes()
     out, at = [struct.pack("<I", 0xA1B2CD34), plain[4:24]], 24

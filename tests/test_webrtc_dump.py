@@ -513,6 +513,11 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     reported = result.manifest["imported"]["flows"][sent["name"]]["reported_lost_packets"]
     note = f"what arrived of it is not known; its receiver reported {reported} lost packets"
     assert sent["quality_note"] == f"no score: {note}"
+    # What in-band FEC repeats is in the payload, which no log has.
+    assert lost["recovered_packets"] is None and lost["missing_packets"] > 0
+    assert "upper limit" in lost["quality_note"]
+    notes = result.manifest["imported"]["notes"]
+    assert sum("in-band FEC" in one for one in notes) == 1
     # One packet in five is padding: 20 s of media have about 1000 frames of 20 ms.
     voice = {one.rtp_timestamp for one in log.incoming_rtp if one.payload_size}
     span = (max(voice) - min(voice)) // 960 + 1

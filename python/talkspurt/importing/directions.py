@@ -13,6 +13,7 @@ from talkspurt.importing.conversations import (
     DUPLICATE,
     REPAIR,
     SHORT,
+    Conversation,
     End,
     Found,
     Part,
@@ -71,6 +72,7 @@ class Flows:
                 )
             if media:
                 self._media(way, rows, (end, other, found.ssrcs[number]))
+                self._redundancy(way, is_encrypted=_is_encrypted(talk))
             added.append(way)
         if kind == "rtp":
             self.media.setdefault(id(talk), []).append((found, added, parts))
@@ -85,6 +87,16 @@ class Flows:
         """Add what RTCP reports, when all flows are there."""
         for flows in self.media.values():
             reports.add(flows)
+
+    def _redundancy(self, way: Way, *, is_encrypted: bool) -> None:
+        """Say whether Opus may have repeated what was lost, in payload that cannot be read."""
+        speech = way.speech
+        if speech is None or speech.codec != "opus":
+            return
+        if is_encrypted or not any(packet.payload for packet in way.packets):
+            speech.is_readable = False
+            speech.notes.append(HIDDEN)
+            self.note(HIDDEN)
 
     def _media(self, way: Way, rows: list[Row], stream: tuple[End, End, int]) -> None:
         here, there, ssrc = stream
@@ -150,6 +162,10 @@ class Flows:
         way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
 
 
+HIDDEN = (
+    "the payload of Opus cannot be read, and may repeat lost speech (in-band FEC): what is unheard "
+    "is an upper limit"
+)
 UNHEARD = "no score: what arrived of it is not known"
 
 
@@ -165,6 +181,14 @@ def only_sent(way: Way) -> str:
     if way.speech is not None:
         way.speech.notes = [UNHEARD + reported]
     return reported
+
+
+def _is_encrypted(talk: Conversation) -> bool:
+    """Whether keys of SRTP were agreed on the ports of a call (RFC 5764), or its RTCP is SRTCP."""
+    return any(
+        row["content"] == "dtls" or any(one["kind"] == "encrypted" for one in row["reports"])
+        for row in talk.all
+    )
 
 
 COMFORT_NOISE = 13

@@ -67,6 +67,7 @@ class Speech:
         drift_ppm: by how much the capture's clock is faster than that of the sender's timestamps.
         settings: more of the source's settings in a scenario.
         notes: what the score assumes.
+        is_readable: whether redundancy within its payload is seen, if there is any.
     """
 
     codec: str
@@ -76,6 +77,7 @@ class Speech:
     drift_ppm: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    is_readable: bool = True
 
 
 @dataclass
