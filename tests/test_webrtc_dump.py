@@ -541,6 +541,15 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     assert told["not_imported"]["audio_playout_events"] == len(log.playouts)
 
 
+def test_a_log_that_is_cut_says_so_first(tmp_path):
+    file = tmp_path / "cut.log"
+    file.write_bytes((DATA / "loss.b.rtc-event-log").read_bytes()[:20_000])
+    said = succeed("import", file, "--payload", "111=opus", "--no-report", cwd=tmp_path).stdout
+    notes = [line for line in said.splitlines() if line.startswith("Note: ")]
+    assert notes[0].startswith("Note: the log is cut: its last ")
+    assert "incomplete" not in said
+
+
 def test_the_network_of_a_log_is_that_of_what_it_received(tmp_path):
     """And a run over it loses the frames that the call lost, though the log is of the end `b`."""
     log = DATA / "loss.b.rtc-event-log"

@@ -186,6 +186,12 @@ def _event_log(file: Path, data: bytes, sessions: Sessions, delay_s: float | Non
     point.look()
     trace = capture.read([point], delay_s=delay_s, offset_s=0.0)
     trace.format = "RTC event log"
+    if log.unread_bytes:
+        trace.notes.insert(
+            0,
+            f"the log is cut: its last {log.unread_bytes} bytes are part of a message, and what "
+            "followed is missing; copy a log after the call has ended",
+        )
     for name, count in eventlog.others(log).items():
         trace.skipped[name] = trace.skipped.get(name, 0) + count
     for way in trace.ways:
