@@ -348,6 +348,8 @@ def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):
         (b"[" + b"9" * 10_000 + b"]", "is no valid JSON|no statistics"),
         (b"{}", "unknown form: expected webrtc_internals_dump.txt of Chromium, or samples"),
         (b"[]", "unknown form"),
+        (json.dumps(SAMPLES[0]).encode(), r"one report of getStats.*give them as a list, \[report,"),
+        (json.dumps([*SAMPLES[0].values()]).encode(), "one report of getStats"),
         (b"[1, 2]", "no statistics with type and timestamp"),
         (b"\xff{", "is no valid JSON|neither"),
         (b"<!doctype html><title>about:webrtc</title>", "a web page, as Firefox saves"),
