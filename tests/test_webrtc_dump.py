@@ -370,6 +370,11 @@ def test_what_is_no_dump_is_named(tmp_path, data, words):
         talkspurt.import_trace(file)
 
 
+def test_a_folder_is_refused_with_a_remedy(tmp_path):
+    with pytest.raises(BadInputError, match="is a folder: name the trace in it"):
+        talkspurt.import_trace(tmp_path)
+
+
 def test_options_of_captures_are_refused(tmp_path):
     file = tmp_path / "dump.txt"
     file.write_text(json.dumps(SAMPLES))

@@ -98,6 +98,11 @@ def import_trace(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
+    for file in paths:
+        if file.is_dir():
+            raise BadInputError(
+                visible(f"{file}: is a folder: name the trace in it; results need no import")
+            )
     kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in paths]
     contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
     if len(paths) == 2 and kinds != ["capture", "capture"]:
