@@ -221,7 +221,9 @@ def test_what_is_played_counts_while_packets_arrive(tmp_path):
                               ("inserted_sound", 0.04), ("jitter_buffer_emitted", 9000 / 48_000)):  # fmt: skip
             found = compute(result, metric).filter(flow="rtp-1")["value"].item()
             assert found == pytest.approx(value), metric
-            times = compute(result, f"{metric}_over_time").filter(flow="rtp-1").drop_nulls()["time_s"]
+            times = (
+                compute(result, f"{metric}_over_time").filter(flow="rtp-1").drop_nulls()["time_s"]
+            )
             assert times.max() < 6 or metric == "jitter_buffer_emitted"
         # Every value is still a gauge.
         raw = result.gauges("rtp-1", "inbound-rtp.concealedSamples")["value"].to_list()
@@ -570,8 +572,9 @@ def test_the_network_of_a_log_is_that_of_what_it_received(tmp_path):
     assert [*told["flows"]["rtp-1-reverse"]["source"]["opus"]] == ["bitrate"]
     theirs = call.resolved["flows"]["rtp-1"]["reverse"]
     run = talkspurt.run(tmp_path / "net/network.toml")
-    assert run.resolved["flows"]["rtp-1-reverse"]["source"]["opus"]["bitrate"] == (
-        theirs["opus"]["bitrate"]
+    assert (
+        run.resolved["flows"]["rtp-1-reverse"]["source"]["opus"]["bitrate"]
+        == (theirs["opus"]["bitrate"])
     )
     was, now = call.frames("rtp-1.reverse"), run.frames("rtp-1-reverse")
     assert now["fate"].to_list() == was["fate"].to_list()

@@ -98,12 +98,7 @@ def import_trace(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
-    for file in paths:
-        if file.is_dir():
-            raise BadInputError(
-                visible(f"{file}: is a folder: name the trace in it; results need no import")
-            )
-    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in paths]
+    kinds = [_kind(file) for file in paths]
     contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
     if len(paths) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
@@ -232,7 +227,12 @@ def wrong_payload(text: str) -> str:
     )
 
 
-def _kind(file: Path, data: bytes) -> str:
+def _kind(file: Path) -> str:
+    if file.is_dir():
+        raise BadInputError(
+            visible(f"{file}: is a folder: name the trace in it; results need no import")
+        )
+    data = file_access.first_bytes(file, 4096)
     for magic, name in PACKED.items():
         if data.startswith(magic):
             raise BadInputError(visible(f"{file}: is compressed with {name}: unpack it first"))
