@@ -378,6 +378,23 @@ def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
     assert max(apart) - min(apart) < 2.1e-3
 
 
+def test_each_direction_of_a_call_is_a_flow_of_its_network(tmp_path):
+    """With its own codec, packets and losses."""
+    ahead = speech(300)
+    back = speech(100, kind=8, ssrc=17, ticks=480, back=True, payload=bytes(480), every=0.06)
+    del back[40:43]
+    file = written(tmp_path / "call.pcap", ahead + back)
+    read([file], as_network=tmp_path / "net")
+    run = talkspurt.run(tmp_path / "net/network.toml")
+    sources = {name: one["source"] for name, one in run.resolved["flows"].items()}
+    told = {name: (one["codec"], one["packet"]) for name, one in sources.items()}
+    assert told == {"rtp-1": ("pcmu", 0.02), "rtp-1-reverse": ("pcma", pytest.approx(0.06))}
+    # Each sends as much as it did in the call.
+    assert [run.frames(name).height for name in told] == [300, 100]
+    lost = {name: run.frames(name).filter(fate="lost").height for name in told}
+    assert lost == {"rtp-1": 0, "rtp-1-reverse": 3}
+
+
 def test_a_network_needs_delays(tmp_path):
     file = written(tmp_path / "call.pcap", speech(50, kind=96, ticks=960))
     said = refused("import", file, "--as-network", tmp_path / "net").stderr
@@ -426,6 +443,62 @@ def test_encrypted_reports_are_counted_and_not_read(tmp_path):
     assert facts["rtcp"] == {"encrypted": 1}
     assert result.gauges(gauge="reported_loss").is_empty()
     assert frames(result) == {"data": 400, "control": 1}
+
+
+def padded(encrypted):
+    """A call in which each fourth packet is padding after the one before, with its timestamp."""
+    head = 0xA0 if not encrypted else 0x80
+    size = 60
+    packets, number = [], 100
+    for i in range(200):
+        packets.append((i * 0.02, datagram(rtp(number, 160 * i))))
+        number += 1
+        if i % 3 == 2:
+            made = rtp(number, 160 * i, payload=bytes(size - 1) + bytes([size]))
+            packets.append((i * 0.02 + 0.005, datagram(bytes([head]) + made[1:])))
+            number += 1
+    return packets
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_padding_takes_numbers_and_is_no_speech(encrypted, tmp_path):
+    """RFC 3550 §5.1. With nothing lost, with padding lost, and with speech lost: encrypted padding
+    stands for the packet before, if that was lost."""
+    packets = padded(encrypted)
+    cases = {(): 0, (7, 11): 0, (7, 8): 1, (4, 5, 6, 7): 3, (5, 6): 1 if encrypted else 2}
+    for gone, frames_lost in cases.items():
+        kept = [packet for at, packet in enumerate(packets) if at not in gone]
+        result = imported(tmp_path, kept)
+        row = result.flows.row(0, named=True)
+        assert counts(row) == [266, 266 - len(gone), len(gone)]
+        assert frames(result) == {"data": 266 - len(gone)}
+        heard = result.frames("rtp-1")
+        assert heard.height == 200, gone
+        assert heard.filter(fate="lost").height == frames_lost, gone
+        assert result.resolved["flows"]["rtp-1"]["source"]["packet"] == pytest.approx(0.02)
+        notes = " ".join(result.manifest["imported"]["notes"])
+        assert "packets are padding, and no speech" in notes
+
+
+@pytest.mark.parametrize("how", ["plain", "dtls", "srtcp", "headers"])
+def test_redundancy_is_not_known_where_payload_cannot_be_read(how, tmp_path):
+    """In-band FEC of Opus (RFC 6716 §2.1.7) behind SRTP (RFC 5764), and where only headers are."""
+    call = speech(200, kind=111, ticks=960, payload=bytes([0x78] + [1] * 79))
+    del call[50:53]
+    if how == "dtls":
+        call.append((0.001, datagram(dtls(22, 1))))
+    if how == "srtcp":
+        plain = receiver_report(17, [block(7, 12, 0, 0)])
+        hidden = plain[:8] + bytes(b ^ 0x5A for b in plain[8:]) + b"\x80\x00\x00\x01" + bytes(10)
+        call.append((1.001, datagram(hidden, back=True)))
+    file = written(tmp_path / "call.pcap", call, most=60 if how == "headers" else None)
+    result = read([file], payloads={111: "opus"})
+    row = row_of(result, "rtp-1")
+    assert row["missing_packets"] == 3
+    assert row["recovered_packets"] == (0 if how == "plain" else None)
+    assert ("is an upper limit" in row["quality_note"]) == (how != "plain")
+    notes = " ".join(result.manifest["imported"]["notes"])
+    assert ("in-band FEC" in notes) == (how != "plain")
 
 
 def test_a_capture_as_modified_by_kuznetzov(tmp_path):

@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import json
 import sys
+import tomllib
 from datetime import UTC, datetime
 
 import polars as pl
@@ -202,6 +203,33 @@ def test_counters_that_begin_again_count_on():
     assert series == [50, 50, 20, 50, 50, 50, 50, 50, 50]
 
 
+def test_what_is_played_counts_while_packets_arrive(tmp_path):
+    """A receiver conceals before the first one, and after the last."""
+    samples = changed("IT01A5", "packetsReceived", [0, 0, 40, 90, 140, 190, 195, 195, 195, 195])
+    for one, concealed in zip(samples, [9, 18, 19, 19, 20, 22, 40, 70, 99, 120], strict=True):
+        for name in ("concealedSamples", "concealmentEvents", "insertedSamplesForDeceleration"):
+            one["IT01A5"][name] = 480 * concealed
+    for form in (lambda it: it, internals):
+        tables = read(form(samples))
+        # Of the samples at 3, 4, 5 and 6 s, beyond that at 2 s.
+        ratio = 480 * (22 - 18) / (4 * 48_000)
+        assert tables.made["flows"]["concealed_ratio"][0] == pytest.approx(ratio)
+        file = tmp_path / "dump.txt"
+        file.write_text(json.dumps(form(samples)))
+        result = talkspurt.import_trace(file)
+        for metric, value in (("concealed_sound", 0.04), ("concealment_events", 480 * 4),
+                              ("inserted_sound", 0.04), ("jitter_buffer_emitted", 9000 / 48_000)):  # fmt: skip
+            found = compute(result, metric).filter(flow="rtp-1")["value"].item()
+            assert found == pytest.approx(value), metric
+            times = (
+                compute(result, f"{metric}_over_time").filter(flow="rtp-1").drop_nulls()["time_s"]
+            )
+            assert times.max() < 6 or metric == "jitter_buffer_emitted"
+        # Every value is still a gauge.
+        raw = result.gauges("rtp-1", "inbound-rtp.concealedSamples")["value"].to_list()
+        assert raw[-1] == 480 * 120
+
+
 def test_what_is_missing_is_shared_by_its_bins():
     values = [50, 100, ..., ..., 250, 300, 350, 400, 450, 500]
     for form in (lambda it: it, internals):
@@ -292,7 +320,8 @@ def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):
     file = tmp_path / "webrtc_internals_dump.txt"
     file.write_text(json.dumps(internals(SAMPLES), indent=1))
     told = succeed("import", file, "--out", tmp_path / "dump", cwd=tmp_path)
-    assert "rtp-1" in told.stdout
+    said = "rtp-1: remote to local, packets 505 sent, 500 received, 5 lost; goodput 32.0 kbit/s; "
+    assert f"{said}jitter 10.0 ms; unheard 1.00 %\n" in told.stdout
     result = talkspurt.load(tmp_path / "dump")
     assert row_of(result, "rtp-1")["received_packets"] == 500
     assert result.manifest["imported"]["format"] == "webrtc-internals"
@@ -303,8 +332,8 @@ def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):
     over_time = compute(result, "jitter_buffer_delay_over_time")
     assert over_time["jitter_buffer_delay_s"].to_list() == pytest.approx([40.5 / 900] * 5)
     concealed = compute(result, "concealed_sound_over_time")["concealed_s"].to_list()
-    # The first sample counts what was before it.
-    assert sum(concealed) == pytest.approx(9 * 0.01)
+    # The first sample counts what was before it, and packets may have stopped before the last.
+    assert sum(concealed) == pytest.approx(8 * 0.01)
     assert result.manifest["imported"]["flows"]["rtp-1"]["mimeType"] == "audio/opus"
     other = tmp_path / "getstats.json"
     other.write_text(json.dumps(SAMPLES))
@@ -321,6 +350,8 @@ def test_a_dump_becomes_a_result_that_can_be_compared(tmp_path):
         (b"[" + b"9" * 10_000 + b"]", "is no valid JSON|no statistics"),
         (b"{}", "unknown form: expected webrtc_internals_dump.txt of Chromium, or samples"),
         (b"[]", "unknown form"),
+        (json.dumps(SAMPLES[0]).encode(), r"one report of getStats.*give them as a list, \[report,"),
+        (json.dumps([*SAMPLES[0].values()]).encode(), "one report of getStats"),
         (b"[1, 2]", "no statistics with type and timestamp"),
         (b"\xff{", "is no valid JSON|neither"),
         (b"<!doctype html><title>about:webrtc</title>", "a web page, as Firefox saves"),
@@ -339,6 +370,11 @@ def test_what_is_no_dump_is_named(tmp_path, data, words):
     file.write_bytes(data)
     with pytest.raises(BadInputError, match=words):
         talkspurt.import_trace(file)
+
+
+def test_a_folder_is_refused_with_a_remedy(tmp_path):
+    with pytest.raises(BadInputError, match="is a folder: name the trace in it"):
+        talkspurt.import_trace(tmp_path)
 
 
 def test_options_of_captures_are_refused(tmp_path):
@@ -439,12 +475,19 @@ def test_a_dump_of_chromium_has_what_the_network_carried(carried, tmp_path):
     assert rows["local"]["sent_packets"] == back["sent"]["dump"][1]
     assert rows["local"]["sent_bytes"] == back["sent_bytes"]["dump"][1]
     (connection,) = json.loads(file.read_text())["PeerConnections"].values()
-    last = {
-        name.rpartition("-")[2]: json.loads(one["values"])[-1]
+    samples = {
+        name.rpartition("-")[2]: json.loads(one["values"])
         for name, one in connection["stats"].items()
         if one["statsType"] == "inbound-rtp"
     }
-    concealed = last["concealedSamples"] / last["totalSamplesReceived"]
+    last = {name: values[-1] for name, values in samples.items()}
+    # The sender stopped 0.1 s after the last sample but one; the rest of the last second is
+    # concealed.
+    heard = samples["concealedSamples"][-2] / 48_000
+    assert last["concealedSamples"] / 48_000 > 2 * heard
+    assert compute(result, "concealed_sound").drop_nulls()["value"].item() == pytest.approx(heard)
+    concealed = samples["concealedSamples"][-2] / samples["totalSamplesReceived"][-2]
+    assert concealed < 0.02
     assert rows["remote"]["concealed_ratio"] == pytest.approx(concealed)
     delay = compute(result, "jitter_buffer_delay").drop_nulls()["value"].item()
     assert delay == pytest.approx(last["jitterBufferDelay"] / last["jitterBufferEmittedCount"])
@@ -460,11 +503,44 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     assert len(log.outgoing_rtp) == back["sent"]["log"][1]
     result = talkspurt.import_trace(file, payloads={111: "opus"}, playout="200ms")
     rows = result.flows.to_dicts()
-    assert sorted(row["received_packets"] for row in rows) == sorted(
-        (len(log.incoming_rtp), len(log.outgoing_rtp))
-    )
+    sent = next(row for row in rows if row["from"] == "local")
     lost = next(row for row in rows if row["from"] == "remote")
+    assert lost["received_packets"] == len(log.incoming_rtp)
     assert lost["lost_packets"] == there["sent"]["log"][1] - there["received"]["log"][1]
+    # What arrived of the stream that this end sent is in the log of the other one.
+    assert sent["sent_packets"] == len(log.outgoing_rtp)
+    whole = [one.header_size + one.payload_size + one.padding_size for one in log.outgoing_rtp]
+    assert sent["sent_bytes"] == sum(whole)
+    assert sent["payload_bytes"] == sum(log.outgoing_rtp["payload_size"])
+    for name, value in sent.items():
+        unknown = ("received", "lost_p", "in_flight", "goodput", "through", "network_", "missing",
+                   "concealed", "mos", "estimated", "jitter", "delay")  # fmt: skip
+        assert value is None or not name.startswith(unknown), name
+    assert result.frames(sent["name"]).is_empty() and sent["name"] not in result.heard
+    series = result.series(sent["name"])
+    assert series["sent_packets"].sum() == len(log.outgoing_rtp)
+    assert series["received_packets"].null_count() == series.height
+    reported = result.manifest["imported"]["flows"][sent["name"]]["reported_lost_packets"]
+    note = f"what arrived of it is not known; its receiver reported {reported} lost packets"
+    assert sent["quality_note"] == f"no score: {note}"
+    # What in-band FEC repeats is in the payload, which no log has.
+    assert lost["recovered_packets"] is None and lost["missing_packets"] > 0
+    assert "upper limit" in lost["quality_note"]
+    notes = result.manifest["imported"]["notes"]
+    assert sum("in-band FEC" in one for one in notes) == 1
+    # One packet in five is padding: 20 s of media have about 1000 frames of 20 ms.
+    voice = {one.rtp_timestamp for one in log.incoming_rtp if one.payload_size}
+    span = (max(voice) - min(voice)) // 960 + 1
+    assert 0.2 < 1 - len(voice) / len(log.incoming_rtp) < 0.21
+    heard = result.frames(lost["name"])
+    assert (heard.height, heard.filter(fate="lost").height) == (span, span - len(voice))
+    sizes = [one.payload_size for one in log.incoming_rtp if one.payload_size]
+    times = log.incoming_rtp["timestamp_ms"]
+    # The log goes on after the stream.
+    assert result.duration_s > 1.2 * (times[-1] - times[0]) / 1e3
+    assert lost["goodput_bps"] == pytest.approx(8e3 * sum(sizes) / (times[-1] - times[0]))
+    told = result.resolved["flows"]["rtp-1"]["reverse"]["opus"]["bitrate"]
+    assert told == pytest.approx(8 * sum(sizes) / len(sizes) / 0.02, abs=1)
     rates = result.gauges(gauge="delay_based_bwe_updates.bitrate_bps")
     assert rates["value"].to_list() == [
         float(it[1]) for it in log.events["delay_based_bwe_updates"]
@@ -472,6 +548,37 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     told = result.manifest["imported"]
     assert told["format"] == "RTC event log"
     assert told["not_imported"]["audio_playout_events"] == len(log.playouts)
+
+
+def test_a_log_that_is_cut_says_so_first(tmp_path):
+    file = tmp_path / "cut.log"
+    file.write_bytes((DATA / "loss.b.rtc-event-log").read_bytes()[:20_000])
+    said = succeed("import", file, "--payload", "111=opus", "--no-report", cwd=tmp_path).stdout
+    notes = [line for line in said.splitlines() if line.startswith("Note: ")]
+    assert notes[0].startswith("Note: the log is cut: its last ")
+    assert "incomplete" not in said
+
+
+def test_the_network_of_a_log_is_that_of_what_it_received(tmp_path):
+    """And a run over it loses the frames that the call lost, though the log is of the end `b`."""
+    log = DATA / "loss.b.rtc-event-log"
+    call = talkspurt.import_trace(log, payloads={111: "opus"}, as_network=tmp_path / "net")
+    text = (tmp_path / "net/network.toml").read_text()
+    assert "# rtp-1: sent by the end that recorded it, which knows nothing of its way" in text
+    told = tomllib.loads(text)
+    assert [*told["flows"]] == [*told["links"]] == ["rtp-1-reverse"]
+    assert told["links"]["rtp-1-reverse"]["trace"]["file"] == "rtp-1.reverse.csv"
+    # Without a recording, in-band FEC has no effect.
+    assert [*told["flows"]["rtp-1-reverse"]["source"]["opus"]] == ["bitrate"]
+    theirs = call.resolved["flows"]["rtp-1"]["reverse"]
+    run = talkspurt.run(tmp_path / "net/network.toml")
+    assert (
+        run.resolved["flows"]["rtp-1-reverse"]["source"]["opus"]["bitrate"]
+        == (theirs["opus"]["bitrate"])
+    )
+    was, now = call.frames("rtp-1.reverse"), run.frames("rtp-1-reverse")
+    assert now["fate"].to_list() == was["fate"].to_list()
+    assert was.filter(fate="lost").height > 20
 
 
 def test_the_page_has_what_was_recorded():

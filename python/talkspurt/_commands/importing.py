@@ -104,6 +104,14 @@ def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
     return found
 
 
+SAID = {
+    "goodput_bps": (1e-3, "goodput {:.1f} kbit/s"), "jitter_s": (1e3, "jitter {:.1f} ms"),
+    "concealed_ratio": (100, "unheard {:.2f} %"), "mos": (1, "MOS {:.2f}"),
+    "estimated_mos": (1, "estimated MOS {:.2f}"),
+}  # fmt: skip
+"""The measures of a flow that are printed, with a factor and how they are said."""
+
+
 def _say(result: Result, folder: Path, *, report: bool) -> None:
     """Print the flows, what was assumed and where the folder is."""
     imported = result.manifest["imported"]
@@ -115,8 +123,12 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
         said = ", ".join(
             f"{'unknown' if count is None else count} {what}" for what, count in counts.items()
         )
-        score = "" if row["mos"] is None else f"; MOS {row['mos']:.2f}"
-        print(visible(f"{row['name']}: {row['from']} to {row['to']}, packets {said}{score}"))
+        known = "".join(
+            f"; {text.format(factor * row[name])}"
+            for name, (factor, text) in SAID.items()
+            if row[name] is not None
+        )
+        print(visible(f"{row['name']}: {row['from']} to {row['to']}, packets {said}{known}"))
     for note in imported["notes"]:
         print(visible(f"Note: {note}."))
     if "clock_offset_estimate_s" in imported:

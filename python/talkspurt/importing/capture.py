@@ -91,6 +91,15 @@ def read(points: list[Point], *, delay_s: float | None, offset_s: float) -> Trac
     return Trace("capture", made.ways, made.links, (end - start) / 1e9, made.notes, skipped, facts)
 
 
+ONE_POINT = (
+    "the capture is at one point: what passed counts as received; network delay, and what was "
+    "lost behind the point, are not known",
+    "packets lost before the capture are known by their numbers for RTP and DCCP, and not known "
+    "for TCP, SCTP and other UDP",
+)
+"""What is not known by a single capture."""
+
+
 def _single(point: Point, made: Flows) -> None:
     for found in Demultiplexer(point.rows, point.sessions).found:
         made.data = point.data
@@ -102,11 +111,3 @@ def _single(point: Point, made: Flows) -> None:
                     Hop(packet.number, way.routes[0][0], packet.ip_bytes, None, None,
                         packet.received_s, packet.fate)
                 )  # fmt: skip
-    made.note(
-        "the capture is at one point: what passed counts as received; network delay, and what was "
-        "lost behind the point, are not known"
-    )
-    made.note(
-        "packets lost before the capture are known by their numbers for RTP and DCCP, and not "
-        "known for TCP, SCTP and other UDP"
-    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from talkspurt.importing import acknowledged, drift, reports, rtp
@@ -11,6 +13,7 @@ from talkspurt.importing.conversations import (
     DUPLICATE,
     REPAIR,
     SHORT,
+    Conversation,
     End,
     Found,
     Part,
@@ -69,6 +72,7 @@ class Flows:
                 )
             if media:
                 self._media(way, rows, (end, other, found.ssrcs[number]))
+                self._redundancy(way, is_encrypted=_is_encrypted(talk))
             added.append(way)
         if kind == "rtp":
             self.media.setdefault(id(talk), []).append((found, added, parts))
@@ -83,6 +87,16 @@ class Flows:
         """Add what RTCP reports, when all flows are there."""
         for flows in self.media.values():
             reports.add(flows)
+
+    def _redundancy(self, way: Way, *, is_encrypted: bool) -> None:
+        """Say whether Opus may have repeated what was lost, in payload that cannot be read."""
+        speech = way.speech
+        if speech is None or speech.codec != "opus":
+            return
+        if is_encrypted or not any(packet.payload for packet in way.packets):
+            speech.is_readable = False
+            speech.notes.append(HIDDEN)
+            self.note(HIDDEN)
 
     def _media(self, way: Way, rows: list[Row], stream: tuple[End, End, int]) -> None:
         here, there, ssrc = stream
@@ -116,8 +130,16 @@ class Flows:
         media = [row for row in data if row["rtp_type"] not in events]
         stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
         for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
+            row["media_s"] = time
+        frame = rtp.frame_s(media, stamps, clock)
+        if known is not None and known.name in rtp.CODECS:
+            every, media = media, rtp.sounding(media)
+            if padding := len(every) - len(media):
+                way.facts["padding_packets"] = padding
+                self.note(f"{way.name}: {padding} packets are padding, and no speech")
+        for row in media:
             packet = row["packet"]
-            row["media_s"] = packet.media_s = time
+            packet.media_s = row["media_s"]
             packet.noise = row["rtp_type"] == COMFORT_NOISE or names.get(row["rtp_type"]) == "CN"
             packet.marker = bool(row["rtp_marker"])
             # Another encoding is played, but nothing decodes it, nor what was cut off.
@@ -129,8 +151,7 @@ class Flows:
             way.facts |= speed.facts()
             if note := speed.note(way.name, clock):
                 self.note(note)
-        frame = rtp.frame_s(media, stamps, clock)
-        codec = rtp.codec(known, media, frame) if known and frame else None
+        codec = rtp.codec(known, media, frame) if known and frame and media else None
         if codec is None or frame is None:
             return
         ppm = speed.ppm if speed is not None and speed.is_clock else 0.0
@@ -139,6 +160,35 @@ class Flows:
         settings = rtp.settings(codec, media, frame, red)
         notes = [speed.assumed()] if ppm and speed is not None else []
         way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
+
+
+HIDDEN = (
+    "the payload of Opus cannot be read, and may repeat lost speech (in-band FEC): what is unheard "
+    "is an upper limit"
+)
+UNHEARD = "no score: what arrived of it is not known"
+
+
+def only_sent(way: Way) -> str:
+    """Make a direction one that the sender recorded; returns what it was told of the arrivals."""
+    way.sees_sent, way.sees_arrivals, way.counts = True, False, False
+    for packet in way.packets:
+        packet.sent_s, packet.received_s, packet.fate = packet.received_s, None, "unknown"
+    for hop in way.hops:
+        hop.dequeued_s, hop.received_s, hop.fate = hop.received_s, None, "unknown"
+    lost = way.facts.get("reported_lost_packets")
+    reported = "" if lost is None else f"; its receiver reported {lost} lost packets"
+    if way.speech is not None:
+        way.speech.notes = [UNHEARD + reported]
+    return reported
+
+
+def _is_encrypted(talk: Conversation) -> bool:
+    """Whether keys of SRTP were agreed on the ports of a call (RFC 5764), or its RTCP is SRTCP."""
+    return any(
+        row["content"] == "dtls" or any(one["kind"] == "encrypted" for one in row["reports"])
+        for row in talk.all
+    )
 
 
 COMFORT_NOISE = 13
@@ -242,6 +292,27 @@ def _numbers(rows: list[Row], kind: str) -> tuple[list[int | None], set[int]]:
     return [None] * len(rows), set()
 
 
+def _missing_s(way: Way, one: Row, two: Row, count: int) -> list[float | None]:
+    """The media times of the packets between two; None for those for which there is no sound.
+
+    They continued what came before, and may have been padding: the timestamps tell for how many of
+    them sound is missing, though not which.
+    """
+    begin, end = one.get("media_s"), two.get("media_s")
+    if way.speech is None or begin is None:
+        return [None] * count
+    step, sounds = way.speech.packet_s, count
+    if end is not None:
+        own = two["packet"].media_s is not None
+        sounds = min(count, max(0, math.ceil((end - begin) / step - SHORTER) - own))
+    times = [begin + step * place for place in range(1, sounds + 1)]
+    return [*times, *[None] * (count - sounds)]
+
+
+SHORTER = 0.1
+"""Of a packet: by how much the time between two may be short of whole packets."""
+
+
 def number(way: Way, rows: list[Row], kind: str) -> None:
     """Numbers the packets in the order in which they were sent, with those that are missing."""
     if not way.counts:
@@ -255,18 +326,13 @@ def number(way: Way, rows: list[Row], kind: str) -> None:
         else:
             last = row["order"]
             keys.append((last, 0, row["packet"]))
-    data = {order: packet for order, _, packet in keys if packet.data}
     there = {order for order, behind, _ in keys if not behind}
-    if data:
-        before = data[min(data)].media_s
-        step = way.speech.packet_s if way.speech else None
-        for order in range(min(data), max(data) + 1):
-            if order in data:
-                before = data[order].media_s
-            elif order not in there:
-                # The media time of a missing packet, if it continued what came before.
-                before = before + step if before is not None and step is not None else None
-                keys.append((order, 0, Packet(0, True, None, None, None, "lost", media_s=before)))
+    data = {row["order"]: row for row in rows if row["packet"].data}
+    for one, two in pairwise(sorted(data)):
+        missing = [order for order in range(one + 1, two) if order not in there]
+        times = _missing_s(way, data[one], data[two], len(missing))
+        for order, time in zip(missing, times, strict=True):
+            keys.append((order, 0, Packet(0, True, None, None, None, "lost", media_s=time)))
     keys.sort(key=lambda key: key[:2])
     for number, (_, _, packet) in enumerate(keys):
         packet.number = number

@@ -12,7 +12,7 @@ class Packet:
 
     Attributes:
         number: its number among those of its sender.
-        data: whether it has payload.
+        data: whether it has payload, or padding among those of a stream of RTP.
         ip_bytes: length of the IP packet; None for a packet that is only known to be missing.
         sent_s: when it left the sender.
         received_s: when it arrived.
@@ -67,6 +67,7 @@ class Speech:
         drift_ppm: by how much the capture's clock is faster than that of the sender's timestamps.
         settings: more of the source's settings in a scenario.
         notes: what the score assumes.
+        is_readable: whether redundancy within its payload is seen, if there is any.
     """
 
     codec: str
@@ -76,6 +77,7 @@ class Speech:
     drift_ppm: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    is_readable: bool = True
 
 
 @dataclass
@@ -93,6 +95,7 @@ class Way:
         hops: rows of the packets table.
         routes: the links on each way that packets took.
         sees_sent: whether the trace has the packets as they left the sender.
+        sees_arrivals: whether the trace tells what arrived; not of what its own end sent.
         counts: whether numbers tell how many packets were sent, if ``sees_sent`` is false.
         speech: what is known about its speech.
         facts: what no column tells, for the manifest.
@@ -110,6 +113,7 @@ class Way:
     hops: list[Hop] = field(default_factory=list)
     routes: list[list[str]] = field(default_factory=list)
     sees_sent: bool = True
+    sees_arrivals: bool = True
     counts: bool = False
     speech: Speech | None = None
     facts: dict[str, Any] = field(default_factory=dict)

@@ -64,6 +64,15 @@ def _of(
     return rows
 
 
+def stop_s(way: Way) -> float:
+    """When a source of a scenario stops that sends as much speech from 0 s on."""
+    assert way.speech is not None
+    media = [packet.media_s for packet in way.packets if packet.media_s is not None]
+    packet_s = way.speech.packet_s
+    # The last packet leaves when it is full: before the source stops, not as it does.
+    return max(media) - min(media) + 1.5 * packet_s
+
+
 def table(rows: list[tuple[float, float | None, int]]) -> str:
     """The steps of a link as CSV: each lies between a packet and the one before."""
     lines = ["time_s,delay_ms,loss"]
@@ -106,36 +115,43 @@ def _write(folder: Path, trace: Trace, told: dict[str, dict[str, Any]]) -> None:
     links: dict[str, Any] = {}
     flows: dict[str, Any] = {}
     duration = 0.0
-    ways = {way.name: way for way in trace.ways}
-    for name, way in ways.items():
+    measured = []
+    for way in trace.ways:
         known = steps(way, (way.speech.delay_s or 0.0) if way.speech else 0.0)
         if not known:
             continue
-        file = folder / f"{name}.csv"
+        measured.append(way.name)
+        file = folder / f"{way.name}.csv"
         file.write_text(table(known), encoding="utf-8")
         duration = max(duration, known[-1][0])
         part = {"trace": {"kind": "csv", "file": file.name}}
+        here, there = f"{way.flow}-here", f"{way.flow}-there"
+        ends = {"from": here, "to": there} if way.side == "from" else {"from": there, "to": here}
+        # Names have no dots.
+        name = way.name.replace(".", "-")
         if way.side == "to" and way.flow in links:
             links[way.flow]["back"] = part
-            continue
-        links[way.flow] = {
-            "from": f"{way.flow}-here", "to": f"{way.flow}-there", "rate": RATE, "delay": "0ms",
-            "queue": {"kind": "droptail", "packets": 10_000}, **part,
-        }  # fmt: skip
+        else:
+            links[name] = {
+                **ends, "rate": RATE, "delay": "0ms",
+                "queue": {"kind": "droptail", "packets": 10_000}, **part,
+            }  # fmt: skip
         flow = told.get(way.flow, {})
-        source = flow.get("source" if way.side == "from" else "reverse", {})
+        source = dict(flow.get("source" if way.side == "from" else "reverse", {}))
+        if "opus" in source:
+            # In-band FEC is part of encoded sound: without a recording there is none.
+            source["opus"] = {key: it for key, it in source["opus"].items() if key != "fec"}
         if source.get("kind") == "speech":
-            flows[way.flow] = {
-                "from": f"{way.flow}-here", "to": f"{way.flow}-there",
-                "start_spread": "0s", "transport": {"kind": "udp"}, "source": source,
-                "playout": flow["playout"],
+            flows[name] = {
+                **ends, "start_spread": "0s", "stop": f"{stop_s(way):.6f}s",
+                "transport": {"kind": "udp"}, "source": source, "playout": flow["playout"],
             }  # fmt: skip
     if not links:
         raise BadInputError(NONE)
     scenario: dict[str, Any] = {"title": "The network of an imported trace"}
     if flows:
         scenario["duration"] = f"{duration + 1:.3f}s"
-    about = [*KNOWN, *bounds(list(ways.values()))]
+    about = [*KNOWN, *bounds(trace.ways, measured)]
     text = "".join(f"# {line}\n" for line in map(whole, about))
     file = folder / "network.toml"
     file.write_text(text + tomli_w.dumps({**scenario, "links": links, "flows": flows}), "utf-8")
@@ -145,14 +161,23 @@ AT_THE_SENDER_S = 50e-6
 """Round trips between a sender and the capture below this are shown as 0.0 ms."""
 
 
-def bounds(ways: list[Way]) -> list[str]:
-    """What of the delays is not known.
+def bounds(ways: list[Way], measured: list[str]) -> list[str]:
+    """What of the delays is not known, and which directions have none.
 
     The way from a sender to the capture is a part of the round trip between them, which the
     reports of the other direction tell: those that this sender answered.
     """
     found = []
     for way in ways:
+        if not way.sees_arrivals and way.has_data:
+            found.append(
+                f"{way.name}: sent by the end that recorded it, which knows nothing of its way: it "
+                "has no flow here; a recording of the other end has its network"
+            )
+            continue
+        if way.name not in measured:
+            found += [f"{way.name}: no delays are known: it has no flow here"] * way.has_data
+            continue
         if way.sees_sent or (way.speech is not None and way.speech.delay_s is not None):
             continue
         back = (one for one in ways if one.flow == way.flow and one.side != way.side)

@@ -29,6 +29,8 @@ PLAYED = (
     "estimated_mos_bound", "quality_limits", "estimate_limits",
 )  # fmt: skip
 """Columns of the flows table that are those of a run."""
+HIDDEN = ("recovered_packets", "fec_ratio", "dred_ratio", "dred_depth_mean_s")
+"""Those of redundancy within the payload."""
 EARS = ("mouth_to_ear_p50_s", "mouth_to_ear_mean_s", "mouth_to_ear_max_s")
 UNKNOWN_DELAY = (
     "network delay before the capture taken as 0, because it is not known: an upper limit"
@@ -62,6 +64,8 @@ class Call:
         self.gauges = self._back(outcome, "gauges")
         (row,) = outcome.rows("flows")
         self.columns = {name: row[name] for name in PLAYED}
+        if not self.speech.is_readable:
+            self.columns |= dict.fromkeys(HIDDEN)
         if self.speech.delay_s is not None:
             self.columns |= {name: row[name] for name in EARS}
         unknown = UNKNOWN_DELAY if self.speech.delay_s is None else None

@@ -19,7 +19,7 @@ from talkspurt import _core
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError
-from talkspurt.importing import capture, network, ns2
+from talkspurt.importing import capture, directions, network, ns2
 from talkspurt.importing.model import Trace
 from talkspurt.importing.point import Point
 from talkspurt.importing.rtp import CLOCKS
@@ -98,7 +98,7 @@ def import_trace(
     if faults:
         raise BadInputError(visible("; ".join(faults)))
     began = time.monotonic()
-    kinds = [_kind(file, file_access.first_bytes(file, 4096)) for file in paths]
+    kinds = [_kind(file) for file in paths]
     contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
     if len(paths) == 2 and kinds != ["capture", "capture"]:
         raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
@@ -127,6 +127,7 @@ def import_trace(
             Point.read(file, data, sessions) for file, data in zip(paths, contents, strict=True)
         ]
         trace = capture.read(points, delay_s=delay_s, offset_s=clock_offset_s)
+        trace.notes += capture.ONE_POINT if len(points) == 1 else ()
     # A log has no media.
     tables = Tables(trace, buffer, b"" if kinds[0] == "event log" else contents[0])
     if as_network is not None:
@@ -185,8 +186,24 @@ def _event_log(file: Path, data: bytes, sessions: Sessions, delay_s: float | Non
     point.look()
     trace = capture.read([point], delay_s=delay_s, offset_s=0.0)
     trace.format = "RTC event log"
+    if log.unread_bytes:
+        trace.notes.insert(
+            0,
+            f"the log is cut: its last {log.unread_bytes} bytes are part of a message, and what "
+            "followed is missing; copy a log after the call has ended",
+        )
     for name, count in eventlog.others(log).items():
         trace.skipped[name] = trace.skipped.get(name, 0) + count
+    for way in trace.ways:
+        if way.sender == "local":
+            reported = directions.only_sent(way)
+            if way.has_data:
+                trace.notes.append(
+                    f"{way.name}: sent by the end that wrote the log, which does not know what "
+                    f"arrived: no playout and no score{reported}"
+                )
+    if delay_s is None:
+        trace.notes.append("network delay is not known")
     sent = next((way for way in trace.ways if way.sender == "local"), trace.ways[0])
     sent.gauges += [
         (max(0.0, (at - trace.facts["began_ns"]) / 1e9), name, value)
@@ -210,7 +227,12 @@ def wrong_payload(text: str) -> str:
     )
 
 
-def _kind(file: Path, data: bytes) -> str:
+def _kind(file: Path) -> str:
+    if file.is_dir():
+        raise BadInputError(
+            visible(f"{file}: is a folder: name the trace in it; results need no import")
+        )
+    data = file_access.first_bytes(file, 4096)
     for magic, name in PACKED.items():
         if data.startswith(magic):
             raise BadInputError(visible(f"{file}: is compressed with {name}: unpack it first"))

@@ -112,6 +112,19 @@ def media_bytes(row: Row) -> int:
     return int(row["payload_bytes"]) - int(row["rtp_header_bytes"]) - int(row["rtp_padding_bytes"])
 
 
+def sounding(rows: list[Row]) -> list[Row]:
+    """The packets with sound of their own: no padding alone, which takes numbers like any other.
+
+    Encrypted, padding is known by its timestamp, which is that of the packet before.
+    """
+    first: dict[float, Row] = {}
+    for row in sorted(rows, key=lambda row: row["order"]):
+        if media_bytes(row) > 0:
+            first.setdefault(row["media_s"], row)
+    kept = {id(row) for row in first.values()}
+    return [row for row in rows if id(row) in kept]
+
+
 def frame_s(rows: list[Row], stamps: list[int], clock: int) -> float | None:
     """The length of a packet: the most frequent step of the timestamp between successive ones."""
     steps = Counter(

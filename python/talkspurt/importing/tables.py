@@ -1,6 +1,7 @@
 """The tables of a run from the directions of flows that a trace holds.
 
-Definitions are those of the tables of runs; what the trace does not tell is null.
+Definitions are those of the tables of runs; what the trace does not tell is null. A trace has no
+window of measurement: rates are over the time from a flow's first packet to its last.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Tables:
         self.calls = {
             way.name: Call(way, self.flows_told[way.flow], trace.duration_s, data)
             for way in self.shown
-            if way.speech is not None
+            if way.speech is not None and way.sees_arrivals
         }
         bins = max(1, math.ceil(trace.duration_s / self.width - 1e-9))
         ends = [min((i + 1) * self.width, trace.duration_s) for i in range(bins)]
@@ -110,20 +111,24 @@ class Tables:
             "name": way.name, "transport": way.transport, "source": way.source,
             "from": way.sender, "to": way.receiver,
             "sent_packets": data.height if counted else None,
-            "received_packets": arrived.height,
-            "lost_packets": lost if counted else None,
-            "in_flight_packets": data.height - arrived.height - lost if way.sees_sent else None,
             "control_packets": len(way.packets) - data.height,
-            "received_bytes": arrived["ip_bytes"].sum(),
         }  # fmt: skip
+        if way.sees_arrivals:
+            still = data.height - arrived.height - lost if way.sees_sent else None
+            row |= {
+                "received_packets": arrived.height, "lost_packets": lost if counted else None,
+                "in_flight_packets": still, "received_bytes": arrived["ip_bytes"].sum(),
+            }  # fmt: skip
         if way.sees_sent:
             row["sent_bytes"] = data["ip_bytes"].sum()
             if data.height and not data["headers"].null_count():
                 names = ("network_header_bytes", "transport_header_bytes", "media_header_bytes")
-                row |= {name: data["headers"].list.get(i).sum() for i, name in enumerate(names)}
+                # An event log has no headers below RTP: their sum of 0 is unknown.
+                sums = (data["headers"].list.get(i).sum() for i in range(len(names)))
+                row |= {name: found or None for name, found in zip(names, sums, strict=True)}
                 row["payload_bytes"] = data["payload_bytes"].sum()
-        span = self.trace.duration_s
-        if span > 0:
+        span = _life_s(data)
+        if span > 0 and way.sees_arrivals:
             row["throughput_bps"] = 8 * row["received_bytes"] / span
             if arrived.height and not arrived["fresh_bytes"].null_count():
                 row["goodput_bps"] = 8 * int(arrived["fresh_bytes"].sum()) / span
@@ -131,6 +136,8 @@ class Tables:
         row["jitter_s"] = jitter_s([packet for packet in way.packets if packet.data])
         if way.name in self.calls:
             row |= self.calls[way.name].columns
+        elif way.speech is not None:
+            row["quality_note"] = "; ".join(way.speech.notes)
         return row
 
     def _binned(self, rows: pl.DataFrame, time: str, **sums: pl.Expr) -> pl.DataFrame:
@@ -146,15 +153,20 @@ class Tables:
         counts = {"packets": pl.len(), "bytes": pl.sum("ip_bytes")}
         received = {f"received_{what}": count for what, count in counts.items()}
         received |= {"delay_mean_s": pl.mean("delay_s"), "delay_max_s": pl.max("delay_s")}
-        parts = [self._binned(data, "received_s", fresh=pl.sum("fresh_bytes"), **received)]
+        parts = []
+        if way.sees_arrivals:
+            parts.append(self._binned(data, "received_s", fresh=pl.sum("fresh_bytes"), **received))
         if way.sees_sent:
             sent = {f"sent_{what}": count for what, count in counts.items()}
-            parts.append(self._binned(data, "sent_s", lost_packets=pl.sum("lost"), **sent))
+            lost = {"lost_packets": pl.sum("lost")} if way.sees_arrivals else {}
+            parts.append(self._binned(data, "sent_s", **lost, **sent))
         if way.name in self.calls:
             late = pl.DataFrame({"late_s": self.calls[way.name].late_s}, {"late_s": pl.Float64})
             parts.append(self._binned(late, "late_s", late_packets=pl.len()))
         rows = pl.concat(parts, how="align").with_columns(flow=pl.lit(way.name))
-        if all(p.fresh_bytes is not None for p in way.packets if p.received_s is not None):
+        if way.sees_arrivals and all(
+            p.fresh_bytes is not None for p in way.packets if p.received_s is not None
+        ):
             rows = rows.with_columns(goodput_bps=8 * pl.col("fresh") / pl.col("length_s"))
         return rows.iter_rows(named=True)
 
@@ -248,6 +260,12 @@ def _data(way: Way) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=whole, orient="row").with_columns(
         lost=pl.col("fate").is_in(LOST), delay_s=pl.col("received_s") - pl.col("sent_s")
     )
+
+
+def _life_s(data: pl.DataFrame) -> float:
+    """From the first packet of a direction to its last: the time over which its rates are."""
+    times = [time for name in ("sent_s", "received_s") for time in data[name].drop_nulls()]
+    return max(times) - min(times) if times else 0.0
 
 
 def _longest(hops: pl.DataFrame) -> int:

@@ -7,6 +7,7 @@ WebRTC counts samples.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -66,6 +67,10 @@ RECORDED = {
     "total_received_s": "totalSamplesReceived",
 }  # fmt: skip
 """The members of an imported dump."""
+OF_ARRIVALS = ("waited_s", "aimed_s", "jitter_buffer_emitted_s")
+"""Those that grow by what arrived; the others go on when nothing does."""
+ROUNDED_S = 5e-4
+"""By how much the times of gauges and facts may differ."""
 
 
 def _imported(result: RunData, flow: str) -> dict[str, Any] | None:
@@ -88,9 +93,13 @@ def _recorded(
     grown = pl.when(pl.col("value") >= before).then(pl.col("value") - before).otherwise("value")
     grown = grown if bin_s is None else pl.when(before.is_not_null()).then(grown)
     place = pl.lit(0.0) if bin_s is None else (pl.col("time_s") / bin_s + 1e-9).floor() * bin_s
+    after = pl.col("time_s") > facts.get("arrivals_from_s", -1.0) + ROUNDED_S
+    until = pl.col("time_s") < facts.get("arrivals_until_s", math.inf) + ROUNDED_S
     sums = (
-        kept.with_columns(time_s=place, value=grown, name=pl.col("name").replace_strict(of))
+        kept.with_columns(value=grown, name=pl.col("name").replace_strict(of))
         .drop_nulls("value")
+        .filter(pl.col("name").is_in(OF_ARRIVALS) | (after & until))
+        .with_columns(time_s=place)
         .group_by("time_s", "name")
         .agg(pl.col("value").sum())
         .pivot("name", index="time_s", values="value")

@@ -169,6 +169,12 @@ def read(data: bytes) -> Dump:
         return _internals(content)
     if isinstance(content, dict) and isinstance(content.get("stats"), list):
         content = content["stats"]
+    alone = [*content.values()] if isinstance(content, dict) else content
+    if isinstance(alone, list) and any(map(_is_statistics, alone)):
+        raise DumpError(
+            "is one report of getStats, without values over time: record one every second, and"
+            " give them as a list, [report, report, …]"
+        )
     if not isinstance(content, list) or not content:
         if isinstance(content, dict) and ("reports" in content or "pcid" in content):
             raise DumpError(
@@ -177,6 +183,10 @@ def read(data: bytes) -> Dump:
             )
         raise DumpError(f"is JSON of an unknown form: {SHAPES}")
     return _samples(content)
+
+
+def _is_statistics(one: Any) -> bool:
+    return isinstance(one, dict) and isinstance(one.get("type"), str) and "id" in one
 
 
 def _json(data: bytes) -> Any:

@@ -444,12 +444,11 @@ def gauges(log: EventLog) -> Iterator[tuple[int, str, float]]:
 
 
 def others(log: EventLog) -> dict[str, int]:
-    """How many events there are that are neither packets nor gauges, and what is not read."""
+    """How many events there are that are neither packets nor gauges."""
     packets = ("incoming_rtp_packets", "outgoing_rtp_packets", "incoming_rtcp_packets",
                "outgoing_rtcp_packets", *GAUGES)  # fmt: skip
     found = {name: len(one) for name, one in log.events.items() if name not in packets and len(one)}
-    unread = {"bytes of an incomplete message at the end": log.unread_bytes}
-    return found | log.unknown | (unread if log.unread_bytes else {})
+    return found | log.unknown
 
 
 PLAIN: dict[str, Any] = {

@@ -130,6 +130,23 @@ def trace(dump: Dump) -> tuple[Trace, list[Stream]]:
     return made, found
 
 
+def arriving(stream: Stream) -> tuple[float, float]:
+    """The times of the samples between which packets arrived, in milliseconds.
+
+    A receiver plays and conceals before the first packet and after the last one. Packets stop
+    between the last sample that has more of them than the one before, and that one: what was played
+    until the latter counts. Without packets it is all samples.
+    """
+    times, values = stream.numbers("packetsReceived")
+    counted = accumulated(values)[0]
+    grown = [at for at, (a, b) in enumerate(pairwise([0.0, *counted])) if b > a]
+    if not grown:
+        return -math.inf, math.inf
+    first, last = grown[0], grown[-1]
+    begin = times[first - 1] if first else -math.inf
+    return begin, times[last - 1] if last > first else times[last]
+
+
 def _kind(main: Statistics) -> Any:
     return main.last("kind") or main.last("mediaType")
 
@@ -183,6 +200,9 @@ def _facts(stream: Stream, begin: float) -> dict[str, Any]:
     if codec is not None:
         names = ("mimeType", "clockRate", "channels", "payloadType", "sdpFmtpLine")
         told |= {name: codec.last(name) for name in names}
+    if stream.is_received:
+        ends = zip(("arrivals_from_s", "arrivals_until_s"), arriving(stream), strict=True)
+        told |= {name: (at - begin) / 1e3 for name, at in ends if math.isfinite(at)}
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -293,11 +313,22 @@ class Tables:
         row |= self._ip_bytes(stream, "received", received)
         row["goodput_bps"] = self._goodput(stream)
         concealed, samples = (
-            self._total(stream, name) for name in ("concealedSamples", "totalSamplesReceived")
+            self._played(stream, name) for name in ("concealedSamples", "totalSamplesReceived")
         )
         if concealed is not None and samples:
             row["concealed_ratio"] = concealed / samples
         return row
+
+    def _played(self, stream: Stream, name: str) -> float | None:
+        """By how much a counter grew while packets arrived; it goes on when none do."""
+        times, values = stream.numbers(name)
+        if not values or min(values) < 0:
+            return None
+        begin, end = arriving(stream)
+        found = [(it, time) for it, time in zip(accumulated(values)[0], times, strict=True)]
+        until = [it for it, time in found if time <= end]
+        before = [it for it, time in found if time <= begin]
+        return until[-1] - (before[-1] if before else 0.0) if until else None
 
     def _total(self, stream: Stream, name: str) -> int | None:
         """The last value of a counter, with what it had counted before it began again."""
