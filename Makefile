@@ -17,7 +17,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
 BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
 
-.PHONY: setup demo test test-rust test-python test-adding examples lint audit msrv wasm format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz pins clean help
+.PHONY: setup demo test test-rust test-python test-adding examples lint audit msrv wasm playground format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -96,8 +96,11 @@ wasm: setup ## build the simulator as a WebAssembly module, and run it under Nod
 	@if rustup target list --installed 2> /dev/null | grep -qx $(WASM) || rustup target add $(WASM) > /dev/null 2>&1; then \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r crates/wasm/constraints.txt && \
 	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm -p talkspurt-testing && \
-	  TALKSPURT_WASM=$(abspath $(TARGET))/$(WASM)/web/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 tests/test_wasm.py; \
+	  TALKSPURT_WASM=$(abspath $(TARGET))/$(WASM)/web/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 tests/test_wasm.py tests/test_playground.py; \
 	else echo "Rust's target $(WASM) cannot be installed: WebAssembly is not checked."; fi
+
+playground: wasm ## build the page to play on into site/, as a folder and as one file
+	$(BIN)/python playground/build.py $(TARGET)/$(WASM)/web/talkspurt_wasm.wasm site
 
 rustdoc: setup ## check the documentation of the Rust crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked

@@ -17,6 +17,8 @@ use talkspurt_view::{Rows, Run};
 
 /// Frames of voice of all runs together that are kept for the causes of differences; a frame takes 33 bytes.
 const MAX_FRAMES: usize = 1_000_000;
+/// Bins of the series of all flows and links of a run; one takes about a hundred bytes.
+const MAX_BINS: f64 = 1e6;
 /// Tables that causes are found in.
 const CAUSES: [&str; 4] = ["frames", "events", "gauges", "series"];
 
@@ -56,7 +58,6 @@ pub enum Request {
 /// A run that was made.
 struct Made {
     flows: Rows,
-    digest: String,
     /// For the causes of differences, while there is memory.
     recording: Option<Recording>,
 }
@@ -76,6 +77,7 @@ pub struct Session {
 
 struct Opened {
     number: usize,
+    digest: String,
     run: Run,
     audio: Vec<Audio>,
     recording: Recording,
@@ -150,6 +152,16 @@ impl Session {
     }
 
     fn finished(&self, point: &Point, tables: Tables) -> Result<Finished, String> {
+        let scenario = &point.scenario;
+        let interval = scenario.record.interval.as_secs_f64();
+        let many = 2.0 * (point.network.links.len() + point.network.routes.len()) as f64;
+        let bins = many * scenario.duration.as_secs_f64() / interval;
+        if interval > 0.0 && bins > MAX_BINS {
+            return Err(format!(
+                "its series have {bins:.0} bins, more than fit a page: set `record.interval` to more \
+                 than {interval} s, or use the command"
+            ));
+        }
         let shared = Shared { watch: self.watch, ..Shared::default() };
         run(point, &self.files, None, tables, &shared).map_err(|failure| failure.to_string())
     }
@@ -174,7 +186,7 @@ impl Session {
             });
             Some(finished.recording)
         };
-        self.made[number] = Some(Made { flows, digest: digest.clone(), recording });
+        self.made[number] = Some(Made { flows, recording });
         Ok(json!({ "digest": digest }))
     }
 
@@ -226,7 +238,7 @@ impl Session {
             let finished = self.finished(point, Tables::memory())?;
             self.opened = Some(opened(number, point, finished));
         }
-        let Some(Opened { run, audio, .. }) = &self.opened else {
+        let Some(Opened { digest, run, audio, .. }) = &self.opened else {
             return Err("no run is open".to_owned());
         };
         let sounds: Vec<_> = audio
@@ -241,7 +253,7 @@ impl Session {
         Ok(json!({
             "settings": labels(point),
             "seed": point.scenario.seed,
-            "digest": self.made[number].as_ref().map(|made| &made.digest),
+            "digest": digest,
             "duration_s": run.duration_s,
             "charts": view::charts(run),
             "calls": view::calls(run),
@@ -276,11 +288,11 @@ impl Session {
 }
 
 fn opened(number: usize, point: &Point, finished: Finished) -> Opened {
-    let Finished { recording, audio, duration_s, .. } = finished;
+    let Finished { digest, recording, audio, duration_s, .. } = finished;
     let network = topology(&point.scenario, &point.network);
     let interval_s = point.scenario.record.interval.as_secs_f64();
     let run = Run::of(&recording, network, duration_s, interval_s);
-    Opened { number, run, audio, recording }
+    Opened { number, digest, run, audio, recording }
 }
 
 fn told(problem: &Problem) -> Value {

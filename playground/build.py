@@ -1,0 +1,157 @@
+"""Builds the playground: a folder of static files, and the same page in one file.
+
+``python playground/build.py MODULE SITE`` writes ``SITE/playground/`` and ``SITE/talkspurt.html``.
+Charts, player and style are those of the report.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+from talkspurt import _core
+from talkspurt.report.page import asset, script_safe
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+TEMPLATES = ROOT / "python" / "talkspurt" / "templates"
+STYLES = ("vendor/uPlot.min.css", "report.css", "charts.css")
+SPEECH = ROOT / "speech" / "sense-and-sensibility.wav"
+LEFT_OUT = {"opus-repair", "sensitivity"}
+"""Scenarios with DRED or a design, which the module is without."""
+POLICY = (
+    "default-src 'none'; script-src {scripts} 'wasm-unsafe-eval'; "
+    "style-src 'unsafe-inline' {style}; img-src data:; media-src blob:; worker-src {worker}; "
+    "connect-src {connect}; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+
+def scenarios() -> list[dict[str, str]]:
+    """The templates and the scenarios, each with its title, path and text."""
+    found = []
+    for folder, prefix in ((TEMPLATES, "templates"), (ROOT / "scenarios", "scenarios")):
+        files = sorted(
+            folder.glob("*.toml"), key=lambda file: (file.stem != "first-call", file.stem)
+        )
+        for file in files:
+            text = file.read_text(encoding="utf-8")
+            if file.stem not in LEFT_OUT and "dred" not in text:
+                title = tomllib.loads(text).get("title", file.stem)
+                found.append({"path": f"/{prefix}/{file.name}", "title": title, "text": text})
+    return found
+
+
+def data() -> str:
+    """What the page knows beside the engine, as JSON."""
+    files = {
+        "/speech/sense-and-sensibility.wav": SPEECH,
+        "/templates/sense-and-sensibility.wav": SPEECH,
+        "/templates/cellular.csv": TEMPLATES / "cellular.csv",
+        **{f"/traces/{file.name}": file for file in (ROOT / "traces").glob("*.csv")},
+        **{f"/traces/{file.name}": file for file in (ROOT / "traces").glob("*.pcapng")},
+    }
+    # A file that has two paths is in the page once.
+    sources = list(dict.fromkeys(files.values()))
+    known = {
+        "scenarios": scenarios(),
+        "contents": [base64.b64encode(file.read_bytes()).decode() for file in sources],
+        "files": {path: sources.index(file) for path, file in files.items()},
+        "schema": json.loads(_core.schema()),
+    }
+    return json.dumps(known, separators=(",", ":"), ensure_ascii=False)
+
+
+def scripts() -> dict[str, tuple[str, str]]:
+    """The scripts of the page by name: their type and text."""
+    editor = HERE / "vendor" / "editor.js"
+    return {
+        "uplot.js": ("text/javascript", asset("vendor/uPlot.iife.min.js")),
+        **(
+            {"editor.js": ("text/javascript", editor.read_text("utf-8"))}
+            if editor.is_file()
+            else {}
+        ),
+        "charts.js": ("module", asset("charts.js")),
+        "player.js": ("module", asset("player.js")),
+        "page.js": ("module", (HERE / "page.js").read_text("utf-8")),
+    }
+
+
+def page(**parts: str) -> str:
+    """The page with these parts."""
+    html = (HERE / "page.html").read_text("utf-8")
+    known = {"VERSION": _core.version(), **parts}
+    return re.sub("@([A-Z]+)@", lambda found: known[found[1]], html)
+
+
+def style() -> str:
+    """The style of the page."""
+    return "".join(map(asset, STYLES)) + (HERE / "page.css").read_text("utf-8")
+
+
+def one_file(engine: bytes) -> str:
+    """The page with all that it needs inside, which opens from disk."""
+    texts = {name: script_safe(text) for name, (_, text) in scripts().items()}
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in texts.values()]
+    worker = script_safe((HERE / "worker.js").read_text("utf-8"))
+
+    def inert(name: str, kind: str, text: str) -> str:
+        return f'<script type="{kind}" id="{name}">{text}</script>'
+
+    policy = POLICY.format(
+        # A worker of a blob inherits the policy, and its script is checked against worker-src.
+        scripts=" ".join(f"'sha256-{found.decode()}'" for found in hashes),
+        style="", worker="blob:", connect="'none'",
+    )  # fmt: skip
+    return page(
+        POLICY=policy,
+        STYLES=f"<style>{style()}</style>",
+        DATA="\n".join(
+            (
+                inert("data", "application/json", data().replace("<", "\\u003c")),
+                inert("engine", "text/plain", base64.b64encode(engine).decode()),
+                inert("worker", "text/plain", worker),
+            )
+        ),
+        SCRIPTS="\n".join(
+            f'<script type="{kind}">{texts[name]}</script>' for name, (kind, _) in scripts().items()
+        ),
+    )
+
+
+def write(module: Path, site: Path) -> None:
+    """Write both forms of the page."""
+    engine = gzip.compress(module.read_bytes(), 9, mtime=0)
+    folder = site / "playground"
+    folder.mkdir(parents=True, exist_ok=True)
+    policy = POLICY.format(scripts="'self'", style="'self'", worker="'self'", connect="'self'")
+    files = {
+        "index.html": page(
+            POLICY=policy,
+            STYLES='<link rel="stylesheet" href="page.css">',
+            DATA="",
+            SCRIPTS="\n".join(
+                f'<script type="{kind}" src="{name}"></script>'
+                for name, (kind, _) in scripts().items()
+            ),
+        ),
+        "page.css": style(),
+        "worker.js": (HERE / "worker.js").read_text("utf-8"),
+        "data.json": data(),
+        **{name: text for name, (_, text) in scripts().items()},
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "engine.wasm.gz").write_bytes(engine)
+    (site / "talkspurt.html").write_text(one_file(engine), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), Path(sys.argv[2]))

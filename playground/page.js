@@ -1,0 +1,565 @@
+// The playground: the text of a scenario on one side, what the engine makes of it on the other. The engine runs in
+// a worker (worker.js); the answer, the charts and the tables are its JSON, drawn by charts.js, player.js and here.
+
+const MOST_RUNS = 100;
+const MOST_FLOWS = 2000;
+const LONG_S = 60; // longer runs are asked about
+const MOST_TEXT = 1_000_000; // of a link or a file, in characters
+const CHECK_MS = 300;
+const STUCK_MS = 8000;
+const SLIDER = 4; // the slider goes from a quarter of the written value to four times as much
+
+const $ = (id) => document.getElementById(id);
+
+function element(name, attributes = {}, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== false) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...inside.flat().filter((part) => part !== null && part !== undefined));
+  return made;
+}
+
+const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+const embedded = (id) => $(id)?.textContent;
+
+async function fetched(name, how) {
+  const answer = await fetch(name);
+  if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
+  return answer[how]();
+}
+
+/** The engine in its worker. Requests wait for each other. */
+class Engine {
+  constructor(compressed, watch) {
+    this.compressed = compressed;
+    this.watch = watch;
+    this.files = {};
+    this.start();
+  }
+
+  start() {
+    const source = embedded("worker");
+    this.worker = source
+      ? new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })))
+      : new Worker("worker.js");
+    this.asked = new Map();
+    this.next = 0;
+    this.worker.onmessage = ({ data }) => {
+      if (data.id === undefined) return this.watch(data);
+      if (data.broken !== undefined) {
+        // After a trap the memory of the module is not to be relied on.
+        return this.stop(new Error(`the engine has failed, mostly for want of memory (${data.broken}); use the command`));
+      }
+      const { resolve } = this.asked.get(data.id);
+      this.asked.delete(data.id);
+      return resolve(data.answer);
+    };
+    this.worker.onerror = (event) => {
+      event.preventDefault?.();
+      this.stop(new Error(event.message || "the worker was ended"));
+    };
+    this.ready = this.post({ module: this.compressed, files: this.files });
+    this.ready.catch(() => {});
+  }
+
+  post(message) {
+    return new Promise((resolve, reject) => {
+      this.asked.set(this.next, { resolve, reject });
+      this.worker.postMessage({ id: this.next++, ...message });
+    });
+  }
+
+  async ask(request) {
+    await this.ready;
+    return this.post(request);
+  }
+
+  add(files) {
+    Object.assign(this.files, files);
+    return this.ask({ files });
+  }
+
+  /** Ends the worker, with all that it does, and starts another one. */
+  stop(reason = new Error("stopped")) {
+    this.worker.terminate();
+    const waiting = [...this.asked.values()];
+    this.start();
+    waiting.forEach(({ reject }) => reject(reason));
+  }
+}
+
+// A share of a page by its address: the scenario as compressed text behind "#".
+
+async function through(stream, bytes) {
+  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
+  const parts = [];
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > 4 * MOST_TEXT) throw new Error("the scenario is too long");
+    parts.push(value);
+  }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+async function packed(value) {
+  const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(value)));
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function unpacked(text) {
+  if (text.length > MOST_TEXT) throw new Error("the link is too long");
+  const bytes = bytesOf(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes)));
+  if (typeof found?.text !== "string" || typeof found.path !== "string" || found.text.length > MOST_TEXT) throw new Error("the link holds no scenario");
+  return found;
+}
+
+/** A plain field in place of the editor, where there is none. */
+function field(parent, { text, label, changed }) {
+  const area = element("textarea", { "aria-label": label, spellcheck: "false", autocapitalize: "off" });
+  area.value = text;
+  area.addEventListener("input", () => changed(area.value));
+  parent.append(area);
+  return {
+    get text() {
+      return area.value;
+    },
+    replace(words) {
+      area.value = words;
+      changed(words);
+    },
+    show() {},
+    goTo(line) {
+      const from = area.value.split("\n", line - 1).join("\n").length + (line > 1);
+      const to = area.value.indexOf("\n", from);
+      area.focus();
+      area.setSelectionRange(from, to < 0 ? area.value.length : to);
+    },
+  };
+}
+
+function time(seconds) {
+  return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
+}
+
+function swatch({ colour, dashes }) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 26 10");
+  svg.setAttribute("class", "swatch");
+  svg.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(svg.namespaceURI, "line");
+  for (const [key, value] of Object.entries({ x1: 1, y1: 5, x2: 25, y2: 5, stroke: colour, "stroke-width": 2.5 })) line.setAttribute(key, value);
+  if (dashes.length) line.setAttribute("stroke-dasharray", dashes.join(" "));
+  svg.append(line);
+  return svg;
+}
+
+/** A table of texts; `row` may wrap the first text of a row, such as by a button. */
+function table(caption, { heads, columns, rows, more }, wrap = (_, text) => text) {
+  const head = [
+    ...heads.map((name) => element("th", { scope: "col" }, name)),
+    ...columns.map(({ label, unit, meaning }) => element("th", { scope: "col", class: "n", title: meaning }, label, unit ? element("small", {}, unit) : null)),
+  ];
+  const body = rows.map((row) => {
+    const first = row.texts.length - (heads.includes("transport") ? (heads.includes("source") ? 3 : 2) : 1);
+    return element("tr", {}, row.texts.map((text, i) => {
+      const inside = i === 0 ? wrap(row, text) : text;
+      return element(i <= first ? "th" : "td", i <= first ? { scope: "row" } : {}, i === first && row.style ? [swatch(row.style), " "] : null, inside);
+    }), row.cells.map(({ text, spread }) => element("td", { class: "n" }, text, spread ? element("small", {}, ` ${spread}`) : null)));
+  });
+  return [
+    element("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
+      element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))),
+    more ? element("p", { class: "quiet" }, `The first ${rows.length} of ${rows.length + more} rows.`) : null,
+  ];
+}
+
+class Playground {
+  constructor(catalogue, engine) {
+    this.catalogue = catalogue;
+    this.engine = engine;
+    this.path = "";
+    this.busy = false;
+    this.loaded = null;
+    const { editor = field } = globalThis.TalkspurtEditor ?? {};
+    this.editor = editor($("editor"), {
+      text: "", schema: catalogue.schema, label: "Scenario in TOML", changed: () => this.changed(),
+    });
+    for (const { path, title } of catalogue.scenarios) $("scenarios").append(element("option", { value: path }, title));
+    $("scenarios").addEventListener("change", () => this.choose($("scenarios").value));
+    $("run").addEventListener("click", () => this.run());
+    $("stop").addEventListener("click", () => this.engine.stop());
+    $("share").addEventListener("click", () => this.share());
+    $("download").addEventListener("click", () => this.download());
+    $("files").addEventListener("change", () => this.take($("files").files));
+    $("numbers").addEventListener("change", () => this.pick());
+    $("slider").addEventListener("input", () => this.slide());
+    $("about").textContent = "This page loads nothing from elsewhere and sends nothing.";
+    addEventListener("hashchange", () => this.follow());
+    for (const kind of ["dragover", "dragleave", "drop"]) {
+      addEventListener(kind, (event) => {
+        event.preventDefault();
+        document.body.classList.toggle("dropping", kind === "dragover");
+        if (kind === "drop") this.take(event.dataTransfer.files);
+      });
+    }
+  }
+
+  /** Shows the scenario of the address, or the first. Returns whether the address named one. */
+  async follow() {
+    const hash = new URLSearchParams(location.hash.slice(1));
+    try {
+      if (hash.get("s")) {
+        const { text, path } = await unpacked(hash.get("s"));
+        this.show(text, path);
+        return;
+      }
+    } catch (error) {
+      this.say(`The link cannot be read: ${error.message}.`);
+    }
+    const named = this.catalogue.scenarios.find(({ path }) => path === `/${hash.get("open")}`);
+    const { path } = named ?? this.catalogue.scenarios[0];
+    $("scenarios").value = path;
+    this.choose(path);
+  }
+
+  choose(path) {
+    const found = this.catalogue.scenarios.find((one) => one.path === path);
+    this.show(found.text, path);
+  }
+
+  show(text, path) {
+    this.path = path;
+    this.editor.replace(text);
+    this.changed();
+  }
+
+  say(words) {
+    $("state").textContent = words;
+  }
+
+  changed() {
+    $("numbers").value = "";
+    this.pick();
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.check(), CHECK_MS);
+  }
+
+  /** Loads the present text: what it is, or null with its problems shown. */
+  async load(sets = []) {
+    const text = this.editor.text;
+    const stuck = setTimeout(() => this.engine.stop(new Error("reading it takes too long here: use the command")), STUCK_MS);
+    try {
+      const found = await this.engine.ask({ do: "load", path: this.path, text, sets });
+      this.problems(found.problems ?? []);
+      this.loaded = found.problems ? null : { ...found, text, sets };
+      if (this.loaded) this.offer(found.numbers);
+    } finally {
+      clearTimeout(stuck);
+    }
+    return this.loaded;
+  }
+
+  async check() {
+    if (this.busy) return;
+    try {
+      await this.load();
+    } catch (error) {
+      this.say(`The scenario cannot be read: ${error.message}.`);
+    }
+  }
+
+  problems(found) {
+    this.editor.show(found);
+    const list = found.map(({ line, path, message, hint }) => {
+      const words = `${path ? `${path}: ` : ""}${message}${hint ? ` – ${hint}` : ""}`;
+      if (!line) return element("li", {}, words);
+      const place = element("button", { type: "button" }, `line ${line}`);
+      place.addEventListener("click", () => this.editor.goTo(line));
+      return element("li", {}, place, ` ${words}`);
+    });
+    $("problems").replaceChildren(...(list.length ? [element("ul", {}, list)] : []));
+    $("run").disabled = list.length > 0 || this.busy;
+  }
+
+  command() {
+    const name = this.path.split("/").at(-1) || "scenario.toml";
+    const sets = (this.sets ?? []).map(([path, value]) => ` --set '${path}=${value}'`).join("");
+    $("command").textContent = `talkspurt run ${name}${sets}`;
+  }
+
+  // The slider.
+
+  /** The numbers that the slider can change. */
+  offer(numbers) {
+    const { value } = $("numbers");
+    $("numbers").replaceChildren(element("option", { value: "" }, "choose a number"),
+      ...numbers.map(({ path, text }) => element("option", { value: path }, `${path} = ${text}`)));
+    $("numbers").value = numbers.some(({ path }) => path === value) ? value : "";
+    this.command();
+  }
+
+  pick() {
+    const path = $("numbers").value;
+    const found = this.loaded?.numbers.find((one) => one.path === path);
+    $("slider").disabled = !found;
+    $("slider").value = 500;
+    this.number = found;
+    $("number").textContent = found ? found.text : "";
+    this.sets = [];
+    this.command();
+  }
+
+  slide() {
+    const [, digits, unit] = this.number.text.match(/^([0-9.]+)\s*(.*)$/) ?? [null, "0", ""];
+    const whole = !unit && !digits.includes(".");
+    const value = Number(digits) * SLIDER ** (2 * (Number($("slider").value) / 1000) - 1);
+    const shown = whole ? Math.round(value) : Number(value.toPrecision(3));
+    const text = `${shown}${unit}`;
+    $("number").textContent = text;
+    $("slider").setAttribute("aria-valuetext", text);
+    this.sets = [[this.number.path, text]];
+    this.command();
+    this.again = true;
+    if (!this.busy) this.run({ quiet: true });
+  }
+
+  // Runs.
+
+  async run({ quiet = false, anyway = false } = {}) {
+    if (this.busy) return;
+    this.busy = true;
+    $("run").disabled = true;
+    $("stop").disabled = false;
+    try {
+      do {
+        this.again = false;
+        await this.once(quiet, anyway);
+      } while (this.again);
+    } catch (error) {
+      this.say(error.message === "stopped" ? "Stopped." : `The run ended: ${error.message}.`);
+    }
+    this.busy = false;
+    $("progress").hidden = true;
+    $("stop").disabled = true;
+    $("run").disabled = $("problems").hasChildNodes();
+  }
+
+  async once(quiet, anyway) {
+    const study = await this.load(this.sets);
+    if (!study) return this.say("The scenario has errors.");
+    const count = study.runs.length;
+    if (count > MOST_RUNS) return this.say(`These are ${count} runs; a page makes at most ${MOST_RUNS}. Use the command.`);
+    if (study.flows > MOST_FLOWS) return this.say(`These are ${study.flows} flows; a page simulates at most ${MOST_FLOWS}. Use the command.`);
+    const began = performance.now();
+    if (!quiet) this.say(count > 1 ? `Running 1 of ${count}` : "Running");
+    $("progress").hidden = false;
+    for (let number = 0; number < count; number++) {
+      this.part = { number, count };
+      const most_s = anyway ? undefined : LONG_S / count;
+      const made = await this.engine.ask({ do: "run", run: number, most_s });
+      if (made.long_s) return this.long(made.long_s * count);
+      if (made.failed) return this.say(`The run failed: ${made.failed}.`);
+      if (this.again) return null;
+      if (count > 1) this.say(`Running ${number + 1} of ${count}`);
+    }
+    const all = await this.engine.ask({ do: "answer" });
+    if (all.failed) return this.say(`There is no answer: ${all.failed}.`);
+    await this.open(0, { study, all });
+    return this.say(`${study.title}: ${count > 1 ? `${count} runs` : `${study.duration_s} s`} in ${((performance.now() - began) / 1000).toFixed(1)} s.`);
+  }
+
+  long(seconds) {
+    const go = element("button", { type: "button" }, "Run it here anyway");
+    go.addEventListener("click", () => this.run({ anyway: true }));
+    $("state").replaceChildren(`This would take about ${time(seconds)} here; the command is two to four times as fast. `, go);
+  }
+
+  watch({ progress, left_s }) {
+    if (!this.part) return;
+    const { number, count } = this.part;
+    $("progress").value = (number + progress) / count;
+    if (count === 1 && left_s > 3) this.say(`Running, ${time(left_s)} left`);
+  }
+
+  /** Shows a run, with the answer of all. */
+  async open(number, { study, all }) {
+    const run = await this.engine.ask({ do: "open", run: number });
+    if (run.failed) return this.say(`The run cannot be shown: ${run.failed}.`);
+    this.made = { study, all, run };
+    $("title").textContent = study.title;
+    document.title = `${study.title} – talkspurt playground`;
+    this.drawAnswer(all.answer);
+    this.drawStudy(number);
+    this.drawRun(run);
+    $("result").hidden = false;
+    return document.documentElement.setAttribute("data-result", run.digest ?? "");
+  }
+
+  drawAnswer({ sentences, about, notes }) {
+    const [first, rest] = [sentences.slice(0, 3), [...sentences.slice(3), about, ...notes].filter(Boolean)];
+    $("answer").replaceChildren(element("h2", {}, "Result"), ...first.map((words) => element("p", { class: "answer" }, words)),
+      rest.length ? element("details", {}, element("summary", {}, `${rest.length} more`), rest.map((words) => element("p", {}, words))) : "");
+  }
+
+  drawStudy(opened) {
+    const { study, all } = this.made;
+    $("study").hidden = !study.axes.length && study.replications < 2;
+    if ($("study").hidden) return $("study").replaceChildren();
+    const number = (row) => study.runs.findIndex(({ settings, replicate }) => replicate === 0 && settings.every((label, i) => label === row.texts[i]));
+    const open = (row, text) => {
+      const made = element("button", { type: "button", title: "Show and play this run" }, text);
+      made.addEventListener("click", () => this.reopen(number(row)));
+      return made;
+    };
+    $("study").replaceChildren(element("h2", {}, "All settings"), this.plot() ?? "", ...table("Means of all runs", all.table, open).filter(Boolean));
+    const rows = $("study").querySelectorAll("tbody tr");
+    all.table.rows.forEach((row, i) => number(row) === opened && rows[i].setAttribute("aria-current", "true"));
+    return null;
+  }
+
+  /** The first measure over the first axis, if its values are numbers. */
+  plot() {
+    const { study, all } = this.made;
+    const [axis, ...others] = study.axes;
+    const column = all.table.columns[0];
+    if (!axis?.numbers || !column) return null;
+    const lines = new Map();
+    for (const { texts, style, cells } of all.table.rows) {
+      const label = [texts[study.axes.length], ...others.map((_, i) => texts[i + 1])].join(" · ");
+      if (!lines.has(label)) lines.set(label, { label, ...style, background: style.in_background, points: [] });
+      lines.get(label).points.push([axis.numbers[axis.labels.indexOf(texts[0])], cells[0].value]);
+    }
+    const drawn = [...lines.values()].map(({ points, ...line }) => {
+      points.sort((one, other) => one[0] - other[0]);
+      return { ...line, x: points.map(([x]) => x), values: points.map(([, y]) => y) };
+    });
+    const chart = element("talkspurt-chart");
+    chart.chart = { name: "study", title: `${column.label} over ${axis.name}`, unit: column.unit, panels: [{ title: "", lines: drawn.filter(({ values }) => values.some((value) => value !== null)) }], over: { label: axis.name, unit: "" } };
+    return chart.chart.panels[0].lines.length ? chart : null;
+  }
+
+  async reopen(number) {
+    if (this.busy) return;
+    const { study, all } = this.made;
+    try {
+      // The scenario may have been changed since.
+      await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
+      await this.open(number, { study, all });
+    } catch (error) {
+      this.say(`The run cannot be shown: ${error.message}.`);
+    }
+  }
+
+  drawRun({ tables, charts, calls, sounds, fates, settings }) {
+    const of = settings.length ? `Calls of ${settings.join(", ")}` : "Calls";
+    $("calls").replaceChildren(...(tables.calls.rows.length ? table(of, tables.calls).filter(Boolean) : []));
+    const recordings = [];
+    const signals = [];
+    const add = (samples, rate, channels) => {
+      const mono = channels === 2 ? samples.filter((_, i) => i % 2 === 0) : samples;
+      const known = recordings.findIndex((one) => one.rate === rate && one.samples.length === mono.length && one.samples.every((value, i) => value === mono[i]));
+      return known >= 0 ? known : recordings.push({ rate, samples: mono }) - 1;
+    };
+    for (const { sent, rate, channels } of sounds) {
+      const recording = add(sent, rate, channels);
+      if (!signals.some((one) => one.recording === recording)) signals.push({ name: signals.length ? `reference ${signals.length + 1}` : "reference", recording, chosen: true });
+    }
+    calls.forEach(({ name, transport, colour, fates: frames }, place) => {
+      const sound = sounds.find(({ flow }) => flow === name);
+      const units = frames.reduce((sum, [, count]) => sum + count, 0);
+      const seconds = sound ? sound.received.length / sound.channels / sound.rate : 0;
+      signals.push({
+        name, title: name, over: transport, colour, fates: frames, chosen: place < 6,
+        recording: sound ? add(sound.received, sound.rate, sound.channels) : null,
+        frame_s: sound ? seconds / units : null,
+        silence: sound ? "" : "No audio: the source of this call has no recording (file).",
+      });
+    });
+    const player = document.querySelector("talkspurt-player");
+    player.hidden = !signals.length;
+    if (signals.length) player.show({ signals, recordings, colours: Object.fromEntries(fates) });
+    $("charts").replaceChildren(...charts.map((chart) => Object.assign(element("talkspurt-chart"), { chart })));
+    $("tables").replaceChildren(...[...table("Flows", tables.flows), ...table("Links", tables.links)].filter(Boolean));
+  }
+
+  // What comes from and goes to the user.
+
+  async take(files) {
+    const folder = this.path.slice(0, this.path.lastIndexOf("/"));
+    for (const file of files) {
+      if (file.name.endsWith(".toml")) {
+        if (file.size > MOST_TEXT) this.say(`${file.name} is too long for a page: use the command.`);
+        else this.show(await file.text(), `${folder}/${file.name}`);
+        continue;
+      }
+      await this.engine.add({ [`${folder}/${file.name}`]: new Uint8Array(await file.arrayBuffer()) });
+      if (/\.wav$/i.test(file.name)) {
+        // What is dropped is to be heard: it replaces the recordings of the scenario.
+        this.editor.replace(this.editor.text.replace(/(\bfile\s*=\s*)"[^"\n]*\.wav"/gi, (_, key) => `${key}${JSON.stringify(file.name)}`));
+      }
+      $("files-list").hidden = false;
+      $("files-list").textContent = `Added: ${[...new Set([...($("files-list").textContent.replace("Added: ", "").split(", ").filter(Boolean)), file.name])].join(", ")}`;
+    }
+    this.changed();
+  }
+
+  async share() {
+    const hash = `#s=${await packed({ path: this.path, text: this.editor.text })}`;
+    history.replaceState(null, "", hash);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.say("The link is copied. Files that you added are not in it.");
+    } catch {
+      this.say("The link is in the address bar. Files that you added are not in it.");
+    }
+  }
+
+  download() {
+    const save = (name, type, text) => {
+      const link = element("a", { download: name, href: URL.createObjectURL(new Blob([text], { type })) });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    };
+    const name = this.path.split("/").at(-1) || "scenario.toml";
+    save(name, "application/toml", this.editor.text);
+    if (!this.made) return;
+    const { study, all, run } = this.made;
+    const { sounds: _, charts: __, ...rest } = run;
+    save(name.replace(/(\.toml)?$/, ".json"), "application/json", JSON.stringify({ title: study.title, ...all, run: rest }, null, 1));
+  }
+}
+
+async function begin() {
+  if (typeof WebAssembly !== "object" || typeof Worker !== "function" || typeof DecompressionStream !== "function") {
+    $("state").textContent = "This browser lacks WebAssembly, workers or compressed streams, which the playground needs. Use a current browser, or the command.";
+    $("run").disabled = true;
+    return;
+  }
+  try {
+    $("state").textContent = "Loading the engine";
+    const [data, compressed] = await Promise.all([
+      embedded("data") ? JSON.parse(embedded("data")) : fetched("data.json", "json"),
+      embedded("engine") ? bytesOf(embedded("engine")) : fetched("engine.wasm.gz", "arrayBuffer"),
+    ]);
+    let page = null;
+    const engine = new Engine(compressed, (told) => page?.watch(told));
+    page = new Playground(data, engine);
+    globalThis.playground = page;
+    await engine.add(Object.fromEntries(Object.entries(data.files).map(([path, number]) => [path, bytesOf(data.contents[number])])));
+    await page.follow();
+    page.say("");
+    document.documentElement.dataset.playground = "ready";
+    await page.run();
+  } catch (error) {
+    $("state").textContent = `The playground cannot start: ${error.message}.`;
+  }
+}
+
+begin();

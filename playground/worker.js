@@ -1,0 +1,62 @@
+// Runs the engine beside the page. The first message has the compressed module; each further one is a request
+// with an id, which is answered by a message with the same id, and while a run is made by messages of its progress.
+
+let engine;
+let job = null;
+const REPORT_MS = 100;
+
+function progress(share) {
+  const now = performance.now();
+  if (!job || now - job.told < REPORT_MS) return 1;
+  job.told = now;
+  const left = share > 0 ? ((now - job.began) / share) * (1 - share) : 0;
+  postMessage({ progress: share, left_s: left / 1000 });
+  // What is long is said before it goes on: a page cannot ask while the engine runs.
+  if (job.most_s && now - job.began > 1500 && (now - job.began) / share / 1000 > job.most_s) {
+    job.long_s = (now - job.began) / share / 1000;
+    return 0;
+  }
+  return 1;
+}
+
+async function start(compressed) {
+  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
+  engine = (await WebAssembly.instantiate(module, { page: { progress } })).exports;
+}
+
+function bytes(content) {
+  const at = engine.reserve(content.length);
+  new Uint8Array(engine.memory.buffer).set(content, at);
+  return [at, content.length];
+}
+
+const text = (words) => bytes(new TextEncoder().encode(words));
+const answered = (length) => new Uint8Array(engine.memory.buffer, engine.answer(), length).slice();
+
+function ask(request) {
+  return JSON.parse(new TextDecoder().decode(answered(engine.ask(...text(JSON.stringify(request))))));
+}
+
+function samples(number, received) {
+  return new Int16Array(answered(engine.sound(number, received)).buffer);
+}
+
+onmessage = async ({ data: { id, module, files = {}, most_s, ...request } }) => {
+  try {
+    if (module) await start(module);
+    for (const [path, content] of Object.entries(files)) engine.add_file(...text(path), ...bytes(content));
+    if (!request.do) return postMessage({ id, answer: {} });
+    job = { began: performance.now(), told: 0, most_s };
+    const answer = ask(request);
+    if (job.long_s) answer.long_s = job.long_s;
+    job = null;
+    answer.sounds?.forEach((sound, number) => {
+      sound.sent = samples(number, 0);
+      sound.received = samples(number, 1);
+    });
+    return postMessage({ id, answer });
+  } catch (error) {
+    return postMessage({ id, broken: String(error.message ?? error) });
+  }
+};

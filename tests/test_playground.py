@@ -1,0 +1,301 @@
+"""The playground in a real browser: from the site and from one file, with stories and attacks."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import gzip
+import http.server
+import json
+import os
+import sys
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+
+import talkspurt
+from command import until
+from test_browser import ARGUMENTS, CHROMIUM
+
+ROOT = Path(__file__).parent.parent
+MODULE = os.environ.get("TALKSPURT_WASM", "")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not MODULE, reason="make wasm builds the module and runs this"),
+]
+
+SMALL = """\
+title = "A small study"
+duration = "8s"
+
+[[axes]]
+name = "queue"
+path = "links.up.queue.packets"
+values = [5, 40]
+
+[links.up]
+from = "home"
+to = "office"
+rate = "1Mbit/s"
+delay = "20ms"
+queue = { kind = "droptail", packets = 5 }
+
+[flows.call]
+from = "home"
+to = "office"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu", packet = "20ms", file = "sense-and-sensibility.wav" }
+
+[flows.upload]
+from = "home"
+to = "office"
+transport = { kind = "tcp", controller = "cubic" }
+source = { kind = "bulk" }
+"""
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    sys.path.insert(0, str(ROOT / "playground"))
+    import build
+
+    folder = tmp_path_factory.mktemp("site")
+    build.write(Path(MODULE), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(site):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/playground/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def visit(browser, served):
+    """Opens the playground; afterwards the page has complained of nothing and asked no one else."""
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    said, asked = [], []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+
+    def opened(address=""):
+        page.goto(address if ":" in address else served + address)
+        page.wait_for_selector("html[data-playground=ready]", state="attached")
+        return page
+
+    yield opened
+    context.close()
+    assert said == []
+    mine = (served, "blob:", "data:", "file:")
+    assert [url for url in asked if not url.startswith(mine)] == []
+
+
+def link(text, path="/templates/shared.toml"):
+    squeezed = zlib.compressobj(wbits=-15)
+    raw = squeezed.compress(json.dumps({"text": text, "path": path}).encode()) + squeezed.flush()
+    return "#s=" + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def wait(page, words):
+    """Waits for an expression; the page's policy forbids Playwright to evaluate one there itself."""
+    until(lambda: page.evaluate(words))
+
+
+def done(page):
+    wait(page, "!document.querySelector('#run').disabled && !playground.busy")
+
+
+def result(page):
+    page.wait_for_selector("html[data-result]", state="attached")
+    done(page)
+    return page.evaluate("document.documentElement.dataset.result")
+
+
+def native(tmp_path, text, **how):
+    speech = (ROOT / "speech" / "sense-and-sensibility.wav").read_bytes()
+    (tmp_path / "sense-and-sensibility.wav").write_bytes(speech)
+    (tmp_path / "scenario.toml").write_text(text, encoding="utf-8")
+    return talkspurt.run(tmp_path / "scenario.toml", **how)
+
+
+def test_the_first_call_is_answered_as_natively(visit, tmp_path):
+    page = visit()
+    template = ROOT / "python/talkspurt/templates/first-call.toml"
+    expected = native(tmp_path, template.read_text(encoding="utf-8"))
+    assert result(page) == expected.digest
+    assert page.inner_text("#answer .answer") == expected.answer.sentences[0]
+    score = expected.flows.filter(name="call")["mos"][0]
+    assert f"{score:.2f}" in page.inner_text("#calls tbody tr:first-child")
+    assert page.locator("talkspurt-chart .uplot").count() >= 7
+    assert page.locator(".signal").count() == 3
+    page.click("[data-part=play]")
+    wait(page, "document.querySelector('.player').player.time_s > 0.2")
+    page.keyboard.press("3")
+    assert page.is_checked(".signal[data-name=call-over-tcp] input")
+
+
+def test_one_file_does_the_same_without_a_server(visit, site):
+    file = site / "talkspurt.html"
+    assert file.stat().st_size <= 4_000_000
+    digest = result(visit(file.as_uri()))
+    assert digest == result(visit())
+
+
+def test_sizes_stay_within_the_budget(site):
+    folder = site / "playground"
+    sizes = {
+        file.name: len(
+            file.read_bytes() if file.suffix == ".gz" else gzip.compress(file.read_bytes())
+        )
+        for file in folder.iterdir()
+    }
+    assert sum(sizes.values()) <= 2_500_000, sizes
+
+
+def test_errors_are_shown_with_their_lines_while_typing(visit):
+    page = visit(link(SMALL))
+    result(page)
+    page.evaluate(
+        "playground.editor.replace(playground.editor.text.replace('kind = \"udp\"', 'kind = \"upd\"').replace('8s', '8'))"
+    )
+    page.wait_for_selector("#problems li")
+    words = page.inner_text("#problems")
+    assert "line 16 flows.call.transport" in words.replace("\n", " ") or "upd" in words
+    assert page.locator("#problems li").count() == 2
+    assert page.is_disabled("#run")
+    page.evaluate(
+        "playground.editor.replace(playground.editor.text.replace('\"upd\"', '\"udp\"').replace('\"8\"', '\"8s\"'))"
+    )
+    page.wait_for_selector("#problems li", state="detached")
+    done(page)
+
+
+def test_a_study_has_an_answer_and_every_run_opens(visit, tmp_path):
+    page = visit(link(SMALL))
+    digest = result(page)
+    expected = native(tmp_path, SMALL, study=True)
+    assert digest == expected.runs[0].digest
+    assert page.inner_text("#answer .answer") == expected.answer.sentences[0]
+    assert page.locator("#study talkspurt-chart .uplot").count() == 1
+    page.click("#study tbody tr:nth-child(3) button")
+    wait(page, f"document.documentElement.dataset.result === '{expected.runs[1].digest}'")
+    assert page.locator("#study tr[aria-current]").count() == 2
+    assert "40" in page.inner_text("#calls caption")
+
+
+def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path):
+    single = SMALL.replace(SMALL[SMALL.index("[[axes]]") : SMALL.index("[links.up]")], "")
+    page = visit(link(single))
+    first = result(page)
+    page.select_option("#numbers", "links.up.rate")
+    page.evaluate("document.querySelector('#slider').value = 750")
+    page.dispatch_event("#slider", "input")
+    wait(page, f"document.documentElement.dataset.result !== '{first}'")
+    done(page)
+    assert page.inner_text("#number") == "2Mbit/s"
+    assert "--set 'links.up.rate=2Mbit/s'" in page.inner_text("#command")
+    assert result(page) == native(tmp_path, single, set={"links.up.rate": "2Mbit/s"}).digest
+
+
+def test_an_own_recording_is_heard(visit, tmp_path):
+    page = visit(link(SMALL))
+    result(page)
+    own = ROOT / "speech" / "english-man.wav"
+    page.set_input_files("#files", str(own))
+    wait(page, "playground.editor.text.includes('\"english-man.wav\"')")
+    wait(page, "!playground.editor.text.includes('sense-and-sensibility')")
+    said = "document.querySelector('.player').player.recordings[0].samples.slice(0, 40000).join()"
+    before = page.evaluate(said)
+    wait(page, "!document.querySelector('#run').disabled")
+    page.click("#run")
+    until(lambda: page.evaluate(said) != before)
+    done(page)
+    (tmp_path / "english-man.wav").write_bytes(own.read_bytes())
+    text = SMALL.replace("sense-and-sensibility.wav", "english-man.wav")
+    assert result(page) == native(tmp_path, text, study=True).runs[0].digest
+
+
+def test_a_link_brings_the_scenario_back(visit):
+    page = visit()
+    result(page)
+    page.evaluate(f"playground.show({json.dumps(SMALL)}, '/templates/mine.toml')")
+    page.click("#share")
+    wait(page, "location.hash.startsWith('#s=')")
+    again = visit("#" + page.evaluate("location.hash.slice(1)"))
+    assert again.evaluate("playground.editor.text") == SMALL
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SMALL.replace("A small study", "<img src=x onerror=document.title=1><script>1</script>"), ""),
+        ("x = " + "[" * 5000, "line 1"),
+        ('title = "t"\n' * 40_000, "line 2"),
+        (SMALL.replace("[flows.upload]", "[flows.upload]\ncount = 100000"), "100001 flows"),
+        (SMALL.replace('"8s"', '"70h"'), "set `record.interval` to more than"),
+        (SMALL.replace('"8s"', '"9h"\nrecord = { interval = "60s" }'), "would take about"),
+        (SMALL.replace("[5, 40]", str(list(range(1, 200)))), "199 runs"),
+    ],
+    ids=["script", "nested", "long", "flows", "bins", "endless", "runs"],
+)  # fmt: skip
+def test_a_hostile_scenario_of_a_link_is_refused_in_words(visit, text, words):
+    page = visit(link(text))
+    wait(page, "!playground.busy")
+    shown = page.inner_text("#state") + page.inner_text("#problems")
+    assert words in shown and (words or "study" not in shown)
+    if not words:
+        assert page.inner_text("#title").startswith("<img src=x onerror")
+        assert page.locator("main img, main script").count() == 0
+    # Nothing is lost: another scenario runs afterwards.
+    page.evaluate(f"playground.show({json.dumps(SMALL)}, '/templates/mine.toml')")
+    wait(page, "!document.querySelector('#run').disabled")
+    page.click("#run")
+    wait(page, "document.querySelector('#state').textContent.startsWith('A small study')")
+
+
+@pytest.mark.parametrize("hash", ["#s=AAAA", "#s=%%%", "#s=" + "A" * 2_000_000, "#open=../../x"])
+def test_a_damaged_link_is_said_and_a_scenario_is_shown(visit, hash):
+    page = visit(hash)
+    result(page)
+    assert "first-call" in page.evaluate("playground.path")
+
+
+def test_a_run_stops_and_a_worker_that_ends_is_started_again(visit):
+    page = visit(link(SMALL.replace('"8s"', '"40min"').replace("[5, 40]", "[5]")))
+    page.wait_for_selector("#stop:not([disabled])")
+    page.click("#stop")
+    wait(page, "document.querySelector('#state').textContent === 'Stopped.'")
+    page.evaluate(f"playground.show({json.dumps(SMALL)}, '/templates/mine.toml')")
+    wait(page, "!document.querySelector('#run').disabled")
+    page.click("#run")
+    wait(page, "document.querySelector('#state').textContent.startsWith('A small study')")
+
+
+def test_a_browser_without_webassembly_is_told(browser, served):
+    page = browser.new_page()
+    page.add_init_script("delete globalThis.WebAssembly")
+    page.goto(served)
+    wait(page, "document.querySelector('#state').textContent.includes('lacks WebAssembly')")
+    page.close()
