@@ -49,7 +49,7 @@ class Engine {
       if (data.id === undefined) return this.watch(data);
       if (data.broken !== undefined) {
         // After a trap the memory of the module is not to be relied on.
-        return this.stop(new Error(`the engine has failed, mostly for want of memory (${data.broken}); use the command`));
+        return this.stop(new Error(`${data.broken}; use the command`));
       }
       const { resolve } = this.asked.get(data.id);
       this.asked.delete(data.id);

@@ -4,6 +4,8 @@
 let engine;
 let job = null;
 const REPORT_MS = 100;
+const JUDGED_MS = 1500; // after which the time of a run can be told
+const MOST_MEMORY = 600e6;
 
 function progress(share) {
   const now = performance.now();
@@ -12,11 +14,10 @@ function progress(share) {
   const left = share > 0 ? ((now - job.began) / share) * (1 - share) : 0;
   postMessage({ progress: share, left_s: left / 1000 });
   // What is long is said before it goes on: a page cannot ask while the engine runs.
-  if (job.most_s && now - job.began > 1500 && (now - job.began) / share / 1000 > job.most_s) {
-    job.long_s = (now - job.began) / share / 1000;
-    return 0;
-  }
-  return 1;
+  const long_s = (now - job.began) / share / 1000;
+  if (job.most_s && now - job.began > JUDGED_MS && long_s > job.most_s) job.long_s = long_s;
+  job.is_large = engine.memory.buffer.byteLength > MOST_MEMORY;
+  return job.long_s || job.is_large ? 0 : 1;
 }
 
 async function start(compressed) {
@@ -49,6 +50,7 @@ onmessage = async ({ data: { id, module, files = {}, most_s, ...request } }) => 
     if (!request.do) return postMessage({ id, answer: {} });
     job = { began: performance.now(), told: 0, most_s };
     const answer = ask(request);
+    if (job.is_large) throw new Error("the run needs more memory than a page has");
     if (job.long_s) answer.long_s = job.long_s;
     job = null;
     answer.sounds?.forEach((sound, number) => {

@@ -255,10 +255,16 @@ def test_a_link_brings_the_scenario_back(visit):
         ('title = "t"\n' * 40_000, "line 2"),
         (SMALL.replace("[flows.upload]", "[flows.upload]\ncount = 100000"), "100001 flows"),
         (SMALL.replace('"8s"', '"70h"'), "set `record.interval` to more than"),
-        (SMALL.replace('"8s"', '"9h"\nrecord = { interval = "60s" }'), "would take about"),
+        (SMALL.replace('"8s"', '"30h"\nrecord = { interval = "60s" }'), "more memory than a page has"),
+        (
+            SMALL.replace('"8s"', '"60min"\nrecord = { interval = "10s", gauges = false }')
+            .replace("1Mbit/s", "1Gbit/s")
+            .replace("packets = 5 }", "packets = 5000 }"),
+            "would take about",
+        ),
         (SMALL.replace("[5, 40]", str(list(range(1, 200)))), "199 runs"),
     ],
-    ids=["script", "nested", "long", "flows", "bins", "endless", "runs"],
+    ids=["script", "nested", "long", "flows", "bins", "memory", "endless", "runs"],
 )  # fmt: skip
 def test_a_hostile_scenario_of_a_link_is_refused_in_words(visit, text, words):
     page = visit(link(text))

@@ -147,6 +147,10 @@ impl<T: Number> Spool<T> {
             Some(file) => file,
             None => self.file.insert(match &self.beyond {
                 Beyond::Folder(folder) => tempfile::tempfile_in(folder)?,
+                // Without files the standard library has no such folder, and panics.
+                _ if cfg!(target_arch = "wasm32") => {
+                    return Err(io::ErrorKind::Unsupported.into());
+                }
                 Beyond::Memory | Beyond::Temporary => tempfile::tempfile()?,
             }),
         };
