@@ -18,6 +18,7 @@ import pytest
 import talkspurt
 from command import until
 from test_browser import ARGUMENTS, CHROMIUM
+from test_golden import GOLDEN
 
 ROOT = Path(__file__).parent.parent
 MODULE = os.environ.get("TALKSPURT_WASM", "")
@@ -123,6 +124,11 @@ def wait(page, words):
     until(lambda: page.evaluate(words))
 
 
+def retyped(page, text):
+    """Replaces the text by that of an expression, as typing does."""
+    page.evaluate(f"playground.editor.replace({text}); playground.changed()")
+
+
 def done(page):
     wait(page, "!document.querySelector('#run').disabled && !playground.busy")
 
@@ -177,17 +183,17 @@ def test_sizes_stay_within_the_budget(site):
 def test_errors_are_shown_with_their_lines_while_typing(visit):
     page = visit(link(SMALL))
     result(page)
-    page.evaluate(
-        "playground.editor.replace(playground.editor.text.replace('kind = \"udp\"', 'kind = \"upd\"').replace('8s', '8'))"
+    retyped(
+        page,
+        "playground.editor.text.replace('kind = \"udp\"', 'kind = \"upd\"').replace('8s', '8')",
     )
     page.wait_for_selector("#problems li")
     words = page.inner_text("#problems")
-    assert "line 16 flows.call.transport" in words.replace("\n", " ") or "upd" in words
+    line = SMALL.splitlines().index('transport = { kind = "udp" }') + 1
+    assert f"line {line} flows.call.transport" in words and "line 2 duration" in words
     assert page.locator("#problems li").count() == 2
     assert page.is_disabled("#run")
-    page.evaluate(
-        "playground.editor.replace(playground.editor.text.replace('\"upd\"', '\"udp\"').replace('\"8\"', '\"8s\"'))"
-    )
+    retyped(page, "playground.editor.text.replace('\"upd\"', '\"udp\"').replace('\"8\"', '\"8s\"')")
     page.wait_for_selector("#problems li", state="detached")
     done(page)
 
@@ -305,3 +311,35 @@ def test_a_browser_without_webassembly_is_told(browser, served):
     page.goto(served)
     wait(page, "document.querySelector('#state').textContent.includes('lacks WebAssembly')")
     page.close()
+
+
+def test_shipped_scenarios_have_their_golden_digests_in_the_browser(visit):
+    page = visit()
+    result(page)
+    digest = """async (path) => {
+      const one = playground.catalogue.scenarios.find((it) => it.path === path);
+      if (!one) return "not there";
+      const found = await playground.engine.ask({ do: "load", path, text: one.text });
+      if (found.problems) return found.problems;
+      return (await playground.engine.ask({ do: "run", run: 0 })).digest;
+    }"""
+    found = {name: page.evaluate(digest, f"/scenarios/{name}.toml") for name in GOLDEN}
+    assert found == GOLDEN
+
+
+def test_keys_alone_suffice_and_the_page_fits_a_telephone(visit):
+    page = visit(link(SMALL))
+    result(page)
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.focus("#scenarios")
+    order = []
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+    for name in ("run", "share", "download", "files", "numbers"):
+        assert name in order, order
+    page.focus("#run")
+    page.keyboard.press("Enter")
+    wait(page, "playground.busy")
+    done(page)
