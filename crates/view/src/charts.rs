@@ -4,10 +4,10 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use talkspurt_proto::metric::Metric;
 
+use crate::Run;
 use crate::frames::{HEARD, codec_s};
 use crate::style::{Kind, Style, styles};
 use crate::text::{rate, short, time};
-use crate::{Run, sided};
 
 /// Columns of pixels of a chart.
 const COLUMNS: usize = 500;
@@ -480,10 +480,4 @@ fn delivered_within(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart
     let made = of_flows(("delay-ecdf", title, "%"), curves, styles, 1)?;
     let over = Over { label: "time from capture to delivery", unit: "ms" };
     Some(Chart { range: Some([0.0, 102.0]), over, ..made })
-}
-
-/// Whether a direction of a flow carries speech of this run.
-pub(crate) fn speech<'a>(run: &'a Run, direction: &str) -> Option<&'a serde_json::Value> {
-    let (name, side) = sided(direction);
-    run.flow(name)?["speech"].get(usize::from(side == "to")).filter(|shape| !shape.is_null())
 }

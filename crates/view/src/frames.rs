@@ -1,10 +1,10 @@
 //! The outcome of each voice frame of a call, for the strip below its waveform.
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::Run;
-use crate::charts::speech;
 use crate::style::styles;
+use crate::{Run, sided};
 
 /// Outcomes of a voice frame, and pauses in which nothing was sent, with their colours.
 pub const FATES: [(&str, &str); 8] = [
@@ -84,4 +84,10 @@ fn fates(run: &Run, flow: &str, places: &[usize]) -> Vec<(String, u64)> {
 pub(crate) fn codec_s(run: &Run, flow: &str) -> f64 {
     let of = |key: &str| speech(run, flow).and_then(|shape| shape[key].as_f64()).unwrap_or(0.0);
     of("interval_s") + of("look_ahead_s")
+}
+
+/// The packets of speech of a direction, as the description of the network has them.
+fn speech<'a>(run: &'a Run, direction: &str) -> Option<&'a Value> {
+    let (name, side) = sided(direction);
+    run.flow(name)?["speech"].get(usize::from(side == "to")).filter(|shape| !shape.is_null())
 }

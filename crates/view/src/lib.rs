@@ -18,7 +18,7 @@ pub use charts::{Chart, Line, Panel, charts};
 pub use frames::{Call, FATES, calls};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};
-pub use table::{Cell, Column, Interval, Table, flow_columns, of_flows, of_links, of_study};
+pub use table::{Cell, Column, Table, flow_columns, of_flows, of_links, of_study};
 
 /// The tables of a run, and what is known of it.
 pub struct Run {

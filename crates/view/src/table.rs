@@ -44,17 +44,6 @@ pub struct Cell {
     pub spread: String,
     /// Its mean in the shown unit, for a plot.
     pub value: Option<f64>,
-    /// The ends of its interval in the shown unit.
-    pub interval: Option<Interval>,
-}
-
-/// The ends of an interval, within what the measure can be.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Interval {
-    /// The lower end.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
 }
 
 /// A table.
@@ -162,7 +151,7 @@ fn cell(rows: &Rows, metric: &Metric, row: usize) -> Cell {
         (None, None) => NONE.to_owned(),
     };
     let value = bound.or(value).map(|value| value * metric.scale);
-    Cell { text, spread: String::new(), value, interval: None }
+    Cell { text, spread: String::new(), value }
 }
 
 /// A row for each flow under each setting of a study: means over its replications.
@@ -208,11 +197,11 @@ fn mean(flows: &Rows, metric: &Metric, rows: &[usize], run_of: &[usize], confide
     let values: Vec<f64> =
         runs.values().map(|of| of.iter().sum::<f64>() / of.len() as f64).collect();
     let Some(mean) = Mean::of(&values) else {
-        return Cell { text: NONE.to_owned(), spread: String::new(), value: None, interval: None };
+        return Cell { text: NONE.to_owned(), spread: String::new(), value: None };
     };
     if let Some(bound) = bound {
         let (text, value) = (format!("<{}", show(metric, bound)), Some(bound * metric.scale));
-        return Cell { text, spread: String::new(), value, interval: None };
+        return Cell { text, spread: String::new(), value };
     }
     let wide = mean.half(confidence);
     let spread = match (wide, mean.deviation) {
@@ -220,10 +209,6 @@ fn mean(flows: &Rows, metric: &Metric, rows: &[usize], run_of: &[usize], confide
         (None, Some(_)) => "=".to_owned(),
         (None, None) => String::new(),
     };
-    let interval = wide.map(|wide| Interval {
-        low: (mean.mean - wide).max(metric.min) * metric.scale,
-        high: (mean.mean + wide).min(metric.max) * metric.scale,
-    });
     let (text, value) = (show(metric, mean.mean), Some(mean.mean * metric.scale));
-    Cell { text, spread, value, interval }
+    Cell { text, spread, value }
 }

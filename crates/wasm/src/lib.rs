@@ -1,7 +1,7 @@
 //! The simulator as a WebAssembly module: requests in, answers out, both JSON.
 //!
 //! `make wasm` builds and tests it. A page writes bytes to memory that `reserve` gives, adds files by
-//! absolute path, and sends [`Request`]s. The module imports one function, which is told of progress. There
+//! absolute path, and sends [`Request`]s. The module imports one function, for progress. There
 //! is no DRED and no deep PLC.
 
 #[cfg(target_arch = "wasm32")]

@@ -84,7 +84,7 @@ struct Opened {
 }
 
 impl Session {
-    /// An empty one. `watch` is told the share of a run that has passed; false stops the run.
+    /// An empty one. `watch` gets the share of a run that has passed; if it returns false, the run stops.
     #[must_use]
     pub fn watched(watch: fn(f64) -> bool) -> Self {
         Self { watch: Some(watch), ..Self::default() }
