@@ -77,7 +77,9 @@ def test_the_command_writes_a_study_with_a_player(folders, monkeypatch, capsys, 
     assert "runs/near-vs-far/report.html" in capsys.readouterr().out
     page = (folders / "runs/near-vs-far/report.html").read_text()
     assert "A call – near, far" in page
-    assert re.findall(r'data-name="(.*?)"', page) == ["reference", "near · call", "far · call"]
+    player = re.search(r'<script type="application/json" id="player">(.*?)</script>', page)[1]
+    names = [signal["name"] for signal in json.loads(player)["signals"]]
+    assert names == ["reference", "near · call", "far · call"]
     again = talkspurt.load(folders / "runs/near-vs-far", study=True)
     assert [run.settings for run in again.runs] == [{"run": "near"}, {"run": "far"}]
     assert call("compare", "near", "far", "--json") == 0
