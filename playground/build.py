@@ -70,18 +70,19 @@ def data() -> str:
 
 def scripts() -> dict[str, tuple[str, str]]:
     """The scripts of the page by name: their type and text."""
-    editor = HERE / "vendor" / "editor.js"
     return {
         "uplot.js": ("text/javascript", asset("vendor/uPlot.iife.min.js")),
-        **(
-            {"editor.js": ("text/javascript", editor.read_text("utf-8"))}
-            if editor.is_file()
-            else {}
-        ),
+        "editor.js": ("text/javascript", (HERE / "vendor" / "editor.js").read_text("utf-8")),
         "charts.js": ("module", asset("charts.js")),
         "player.js": ("module", asset("player.js")),
         "page.js": ("module", (HERE / "page.js").read_text("utf-8")),
     }
+
+
+def licences() -> str:
+    """The licences of the parts of others in the scripts."""
+    editor = (HERE / "vendor" / "editor.LICENSES").read_text("utf-8")
+    return f"uPlot\n\n{asset('vendor/uPlot.LICENSE')}\n{editor}"
 
 
 def page(**parts: str) -> str:
@@ -118,6 +119,7 @@ def one_file(engine: bytes) -> str:
                 inert("data", "application/json", data().replace("<", "\\u003c")),
                 inert("engine", "text/plain", base64.b64encode(engine).decode()),
                 inert("worker", "text/plain", worker),
+                inert("licences", "text/plain", script_safe(licences())),
             )
         ),
         SCRIPTS="\n".join(
@@ -145,6 +147,7 @@ def write(module: Path, site: Path) -> None:
         "page.css": style(),
         "worker.js": (HERE / "worker.js").read_text("utf-8"),
         "data.json": data(),
+        "LICENSES": licences(),
         **{name: text for name, (_, text) in scripts().items()},
     }
     for name, text in files.items():

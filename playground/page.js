@@ -120,29 +120,6 @@ async function unpacked(text) {
   return found;
 }
 
-/** A plain field in place of the editor, where there is none. */
-function field(parent, { text, label, changed }) {
-  const area = element("textarea", { "aria-label": label, spellcheck: "false", autocapitalize: "off" });
-  area.value = text;
-  area.addEventListener("input", () => changed(area.value));
-  parent.append(area);
-  return {
-    get text() {
-      return area.value;
-    },
-    replace(words) {
-      area.value = words;
-    },
-    show() {},
-    goTo(line) {
-      const from = area.value.split("\n", line - 1).join("\n").length + (line > 1);
-      const to = area.value.indexOf("\n", from);
-      area.focus();
-      area.setSelectionRange(from, to < 0 ? area.value.length : to);
-    },
-  };
-}
-
 function time(seconds) {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 }
@@ -186,8 +163,7 @@ class Playground {
     this.path = "";
     this.busy = false;
     this.loaded = null;
-    const { editor = field } = globalThis.TalkspurtEditor ?? {};
-    this.editor = editor($("editor"), {
+    this.editor = TalkspurtEditor.editor($("editor"), {
       text: "", schema: catalogue.schema, label: "Scenario in TOML", changed: () => this.changed(),
     });
     for (const { path, title } of catalogue.scenarios) $("scenarios").append(element("option", { value: path }, title));

@@ -235,3 +235,17 @@ def controlled(folder):
 @pytest.fixture(scope="session")
 def study(folder):
     return talkspurt.run(folder / "study.toml", study=True)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, driven by Playwright; a module whose tests need it is skipped where it is not."""
+    # That module is skipped where there is no browser, and with it what asks for this.
+    from test_browser import ARGUMENTS, CHROMIUM  # isort: skip
+
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield running
+        running.close()

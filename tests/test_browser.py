@@ -38,16 +38,6 @@ if not REQUIRED:
 
 
 @pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
 def reports(result, study, tmp_path_factory):
     place = tmp_path_factory.mktemp("reports")
     return {"run": result.report(place / "run.html"), "study": study.report(place / "study.html")}

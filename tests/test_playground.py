@@ -17,7 +17,6 @@ import pytest
 
 import talkspurt
 from command import until
-from test_browser import ARGUMENTS, CHROMIUM
 from test_golden import GOLDEN
 
 ROOT = Path(__file__).parent.parent
@@ -79,16 +78,6 @@ def served(site):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/playground/"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -72,19 +72,6 @@ values = [
 
 
 @pytest.fixture(scope="module")
-def browser():
-    # Here, since that module is skipped where there is no browser; the build is compared even there.
-    from test_browser import ARGUMENTS, CHROMIUM  # isort: skip
-
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
 def site(tmp_path_factory):
     place = tmp_path_factory.mktemp("editor")
     style = (ROOT / "python/talkspurt/web/report.css").read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ const keysOf = (nodes) => {
 const written = (value) => (Array.isArray(value) ? `[${value.map(written).join(", ")}]` : JSON.stringify(value));
 
 // The values that a key of these schemas may take, as far as they can be listed: { text, info, isDefault }.
-// `tables` are the alternatives that hold the key: one that is told apart by it describes the value.
+// `tables` are the alternatives that hold the key. If its value selects one of them, that one describes the value.
 const valuesOf = (schema, key, held, tables) => {
   const found = new Map();
   const add = (value, info) => {

@@ -11,6 +11,7 @@ from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.importing.reading import import_trace, jitter_buffer, unfit, wrong_payload
 from talkspurt.importing.sessions import Payload
+from talkspurt.metrics.catalogue import column
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s
 
@@ -104,12 +105,8 @@ def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
     return found
 
 
-SAID = {
-    "goodput_bps": (1e-3, "goodput {:.1f} kbit/s"), "jitter_s": (1e3, "jitter {:.1f} ms"),
-    "concealed_ratio": (100, "unheard {:.2f} %"), "mos": (1, "MOS {:.2f}"),
-    "estimated_mos": (1, "estimated MOS {:.2f}"),
-}  # fmt: skip
-"""The measures of a flow that are printed, with a factor and how they are said."""
+SAID = ("goodput_bps", "jitter_s", "concealed_ratio", "mos", "estimated_mos")
+"""The measures of a flow that are printed."""
 
 
 def _say(result: Result, folder: Path, *, report: bool) -> None:
@@ -124,9 +121,9 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
             f"{'unknown' if count is None else count} {what}" for what, count in counts.items()
         )
         known = "".join(
-            f"; {text.format(factor * row[name])}"
-            for name, (factor, text) in SAID.items()
-            if row[name] is not None
+            f"; {one.label} {one.of(row, unit=True)}"
+            for one in map(column, SAID)
+            if row[one.name] is not None
         )
         print(visible(f"{row['name']}: {row['from']} to {row['to']}, packets {said}{known}"))
     for note in imported["notes"]:
