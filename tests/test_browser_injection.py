@@ -9,7 +9,6 @@ import pytest
 
 from captures import media, written
 from talkspurt import import_trace as imported
-from test_browser import browser  # noqa: F401 a fixture
 
 pytestmark = pytest.mark.browser
 HARM = "document.documentElement.dataset.harmed=1"
@@ -49,7 +48,7 @@ def hostile(result):
     )  # fmt: skip
 
 
-def harmless(browser, file):  # noqa: F811
+def harmless(browser, file):
     """Nothing on the page is executed, and nothing is asked for."""
     context = browser.new_context()
     page = context.new_page()
@@ -90,5 +89,5 @@ def places(folder, result, study, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["run", "study", "import", "notebook", "notebook of a study"])
-def test_no_text_is_executed(browser, places, name):  # noqa: F811
+def test_no_text_is_executed(browser, places, name):
     harmless(browser, places[name])
