@@ -73,16 +73,23 @@ def scripts() -> dict[str, tuple[str, str]]:
     return {
         "uplot.js": ("text/javascript", asset("vendor/uPlot.iife.min.js")),
         "editor.js": ("text/javascript", (HERE / "vendor" / "editor.js").read_text("utf-8")),
+        "markdown.js": ("text/javascript", (HERE / "vendor" / "markdown.js").read_text("utf-8")),
         "charts.js": ("module", asset("charts.js")),
         "player.js": ("module", asset("player.js")),
+        "results.js": ("module", (HERE / "results.js").read_text("utf-8")),
         "page.js": ("module", (HERE / "page.js").read_text("utf-8")),
     }
 
 
+def worker() -> str:
+    """The script of the worker."""
+    return "".join((HERE / name).read_text("utf-8") for name in ("vendor/tables.js", "worker.js"))
+
+
 def licences() -> str:
     """The licences of the parts of others in the scripts."""
-    editor = (HERE / "vendor" / "editor.LICENSES").read_text("utf-8")
-    return f"uPlot\n\n{asset('vendor/uPlot.LICENSE')}\n{editor}"
+    parts = (HERE / "vendor" / "LICENSES").read_text("utf-8")
+    return f"uPlot\n\n{asset('vendor/uPlot.LICENSE')}\n{parts}"
 
 
 def page(**parts: str) -> str:
@@ -101,7 +108,6 @@ def one_file(engine: bytes) -> str:
     """The page with all that it needs inside, which opens from disk."""
     texts = {name: script_safe(text) for name, (_, text) in scripts().items()}
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in texts.values()]
-    worker = script_safe((HERE / "worker.js").read_text("utf-8"))
 
     def inert(name: str, kind: str, text: str) -> str:
         return f'<script type="{kind}" id="{name}">{text}</script>'
@@ -118,7 +124,7 @@ def one_file(engine: bytes) -> str:
             (
                 inert("data", "application/json", data().replace("<", "\\u003c")),
                 inert("engine", "text/plain", base64.b64encode(engine).decode()),
-                inert("worker", "text/plain", worker),
+                inert("worker", "text/plain", script_safe(worker())),
                 inert("licences", "text/plain", script_safe(licences())),
             )
         ),
@@ -145,7 +151,7 @@ def write(module: Path, site: Path) -> None:
             ),
         ),
         "page.css": style(),
-        "worker.js": (HERE / "worker.js").read_text("utf-8"),
+        "worker.js": worker(),
         "data.json": data(),
         "LICENSES": licences(),
         **{name: text for name, (_, text) in scripts().items()},

@@ -7,6 +7,7 @@ const LONG_S = 60; // longer runs are asked about
 const MOST_TEXT = 1_000_000; // of a link or a file, in characters
 const CHECK_MS = 300;
 const STUCK_MS = 8000;
+const DRAFT = "talkspurt.draft"; // in the storage of the tab, so that another tab has its own
 const SLIDER = 4; // the slider goes from a quarter of the written value to four times as much
 
 const $ = (id) => document.getElementById(id);
@@ -173,6 +174,7 @@ class Playground {
     $("share").addEventListener("click", () => this.share());
     $("download").addEventListener("click", () => this.download());
     $("files").addEventListener("change", () => this.take($("files").files));
+    $("folder").addEventListener("change", () => this.results(TalkspurtResults.chosen($("folder").files)));
     $("numbers").addEventListener("change", () => this.pick());
     $("slider").addEventListener("input", () => this.slide());
     $("about").textContent = "This page loads nothing from elsewhere and sends nothing.";
@@ -181,12 +183,16 @@ class Playground {
       addEventListener(kind, (event) => {
         event.preventDefault();
         document.body.classList.toggle("dropping", kind === "dragover");
-        if (kind === "drop") this.take(event.dataTransfer.files);
+        if (kind !== "drop") return;
+        const { items, files } = event.dataTransfer;
+        const isFolder = [...items].some((item) => item.webkitGetAsEntry?.()?.isDirectory);
+        if (isFolder) this.results(TalkspurtResults.dropped(items));
+        else this.take(files);
       });
     }
   }
 
-  /** Shows the scenario of the address, or the first. Returns whether the address named one. */
+  /** Shows the scenario of the address, or else what was typed here before a reload, or the first. */
   async follow() {
     const hash = new URLSearchParams(location.hash.slice(1));
     try {
@@ -199,9 +205,29 @@ class Playground {
       this.say(`The link cannot be read: ${error.message}.`);
     }
     const named = this.catalogue.scenarios.find(({ path }) => path === `/${hash.get("open")}`);
-    const { path } = named ?? this.catalogue.scenarios[0];
+    const draft = named ? null : this.draft();
+    const { path } = named ?? draft ?? this.catalogue.scenarios[0];
     $("scenarios").value = path;
-    this.choose(path);
+    if (draft) this.show(draft.text, path);
+    else this.choose(path);
+  }
+
+  /** What was typed in this tab. */
+  draft() {
+    try {
+      const found = JSON.parse(sessionStorage.getItem(DRAFT));
+      return typeof found?.text === "string" && typeof found.path === "string" ? found : null;
+    } catch {
+      return null;
+    }
+  }
+
+  keep() {
+    try {
+      sessionStorage.setItem(DRAFT, JSON.stringify({ path: this.path, text: this.editor.text }));
+    } catch {
+      // Storage is full or refused: the text is in the page still.
+    }
   }
 
   choose(path) {
@@ -223,7 +249,10 @@ class Playground {
     $("numbers").value = "";
     this.pick();
     clearTimeout(this.later);
-    this.later = setTimeout(() => this.check(), CHECK_MS);
+    this.later = setTimeout(() => {
+      this.keep();
+      this.check();
+    }, CHECK_MS);
   }
 
   /** Loads the present text: what it is, or null with its problems shown. */
@@ -307,23 +336,50 @@ class Playground {
 
   // Runs.
 
-  async run({ quiet = false, anyway = false } = {}) {
+  /** Does something that can be stopped, unless something else is being done. */
+  async busily(what, failed) {
     if (this.busy) return;
     this.busy = true;
     $("run").disabled = true;
     $("stop").disabled = false;
     try {
-      do {
-        this.again = false;
-        await this.once(quiet, anyway);
-      } while (this.again);
+      await what();
     } catch (error) {
-      this.say(error.message === "stopped" ? "Stopped." : `The run ended: ${error.message}.`);
+      this.say(error.message === "stopped" ? "Stopped." : `${failed}: ${error.message}.`);
     }
     this.busy = false;
     $("progress").hidden = true;
     $("stop").disabled = true;
     $("run").disabled = $("problems").hasChildNodes();
+  }
+
+  run({ quiet = false, anyway = false } = {}) {
+    return this.busily(async () => {
+      do {
+        this.again = false;
+        await this.once(quiet, anyway);
+      } while (this.again);
+    }, "The run ended");
+  }
+
+  /** Shows a results folder, of which these are the files. */
+  results(files) {
+    return this.busily(async () => {
+      this.say("Reading the results");
+      const results = new TalkspurtResults.Results(await files);
+      const { study, request } = await results.read();
+      await this.engine.ask(request);
+      for (let number = 0; number < study.runs.length; number++) {
+        const made = await this.engine.ask({ do: "tables", run: number, parquet: await results.tables(number, "answer") });
+        if (made.failed) throw new Error(made.failed);
+        $("progress").hidden = false;
+        $("progress").value = (number + 1) / study.runs.length;
+      }
+      const all = await this.engine.ask({ do: "answer" });
+      if (all.failed) throw new Error(all.failed);
+      await this.open(0, { study: { ...study, results, request }, all });
+      this.say(`Results of ${study.title}, from a folder. Nothing was run.`);
+    }, "The results cannot be shown");
   }
 
   async once(quiet, anyway) {
@@ -365,10 +421,16 @@ class Playground {
 
   /** Shows a run, with the answer of all. */
   async open(number, { study, all }) {
+    if (study.results) {
+      await this.engine.ask(study.request);
+      await this.engine.ask({ do: "tables", run: number, parquet: await study.results.tables(number, "all") });
+    }
     const run = await this.engine.ask({ do: "open", run: number });
-    if (run.failed) return this.say(`The run cannot be shown: ${run.failed}.`);
+    if (run.failed) throw new Error(run.failed);
+    if (study.results) run.sounds = await study.results.sounds(number, run.calls);
     this.made = { study, all, run };
     $("title").textContent = study.title;
+    $("description").innerHTML = TalkspurtMarkdown.html(study.description);
     document.title = `${study.title} – talkspurt playground`;
     this.drawAnswer(all.answer);
     this.drawStudy(number);
@@ -420,19 +482,17 @@ class Playground {
     return chart.chart.panels[0].lines.length ? chart : null;
   }
 
-  async reopen(number) {
-    if (this.busy) return;
+  reopen(number) {
     const { study, all } = this.made;
-    try {
+    return this.busily(async () => {
       // The scenario may have been changed since.
-      await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
+      if (!study.results) await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
       await this.open(number, { study, all });
-    } catch (error) {
-      this.say(`The run cannot be shown: ${error.message}.`);
-    }
+    }, "The run cannot be shown");
   }
 
-  drawRun({ tables, charts, calls, sounds, fates, settings }) {
+  drawRun({ tables, charts, calls, sounds, fates, settings, resolved }) {
+    $("resolved").textContent = resolved;
     const of = settings.length ? `Calls of ${settings.join(", ")}` : "Calls";
     $("calls").replaceChildren(...(tables.calls.rows.length ? table(of, tables.calls).filter(Boolean) : []));
     const recordings = [];
@@ -502,10 +562,10 @@ class Playground {
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     };
-    const name = this.path.split("/").at(-1) || "scenario.toml";
-    save(name, "application/toml", this.editor.text);
-    if (!this.made) return;
-    const { study, all, run } = this.made;
+    const { study, all, run } = this.made ?? {};
+    const name = (!study?.results && this.path.split("/").at(-1)) || "scenario.toml";
+    save(name, "application/toml", study?.results ? run.resolved : this.editor.text);
+    if (!study) return;
     const { sounds: _, charts: __, ...rest } = run;
     save(name.replace(/(\.toml)?$/, ".json"), "application/json", JSON.stringify({ title: study.title, ...all, run: rest }, null, 1));
   }

@@ -1,5 +1,6 @@
 // Runs the engine beside the page. The first message has the compressed module; each further one is a request
 // with an id, which is answered by a message with the same id, and while a run is made by messages of its progress.
+// Tables of a results folder come as Parquet files, which vendor/tables.js reads.
 
 let engine;
 let job = null;
@@ -43,8 +44,21 @@ function samples(number, received) {
   return new Int16Array(answered(engine.sound(number, received)).buffer);
 }
 
-onmessage = async ({ data: { id, module, files = {}, most_s, ...request } }) => {
+async function read(parquet) {
+  const tables = {};
+  for (const [name, content] of Object.entries(parquet)) {
+    try {
+      tables[name] = await TalkspurtTables.columns(content);
+    } catch (error) {
+      throw new Error(`${name}.parquet cannot be read: ${error.message}`);
+    }
+  }
+  return tables;
+}
+
+onmessage = async ({ data: { id, module, files = {}, parquet, most_s, ...request } }) => {
   try {
+    if (parquet) request.tables = await read(parquet);
     if (module) await start(module);
     for (const [path, content] of Object.entries(files)) engine.add_file(...text(path), ...bytes(content));
     if (!request.do) return postMessage({ id, answer: {} });

@@ -249,3 +249,19 @@ def browser():
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield running
         running.close()
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """The folder of the playground's parts of others, with their packages installed by npm."""
+    copy = tmp_path_factory.mktemp("parts") / "playground" / "editor"
+    editor = Path(__file__).parent.parent / "playground" / "editor"
+    shutil.copytree(editor, copy, ignore=shutil.ignore_patterns("node_modules"))
+    required = bool(os.environ.get("TALKSPURT_REQUIRE_NPM"))
+    if shutil.which("npm") is None and not required:
+        pytest.skip("no npm here")
+    installed = process("npm", "ci", cwd=copy)
+    if installed.returncode and not required:
+        pytest.skip("the registry cannot be reached")
+    assert installed.returncode == 0, installed.stderr
+    return copy

@@ -200,6 +200,109 @@ def test_a_study_has_an_answer_and_every_run_opens(visit, tmp_path):
     assert "40" in page.inner_text("#calls caption")
 
 
+def opened(page, folder):
+    page.set_input_files("#folder", str(folder))
+    wait(page, "document.querySelector('#state').textContent.startsWith('Results of ')")
+    done(page)
+
+
+def test_a_results_folder_is_shown_as_its_report_does(visit, tmp_path):
+    text = (ROOT / "python/talkspurt/templates/first-call.toml").read_text(encoding="utf-8")
+    expected = native(tmp_path, text)
+    expected.save(tmp_path / "results")
+    page = visit()
+    result(page)
+    charts = page.evaluate("playground.made.run.charts")
+    page.evaluate("playground.show('', '/templates/mine.toml')")
+    opened(page, tmp_path / "results")
+    assert page.evaluate("playground.made.run.charts") == charts
+    assert page.evaluate("document.documentElement.dataset.result") == expected.digest
+    words = [page.inner_text("#answer .answer >> nth=0"), page.text_content("#answer")]
+    assert words[0] == expected.answer.sentences[0]
+    assert all(one in words[1] for one in expected.answer.lines)
+    found = page.evaluate("playground.made.run.sounds.map((it) => [it.flow, it.received.length])")
+    heard = [expected.audio(name) for name in expected.heard]
+    assert found == [[it.name, len(it.received)] for it in heard]
+    assert "Result" in page.inner_text("h2 >> nth=0")
+
+
+def test_a_folder_of_a_study_is_explored(visit, tmp_path):
+    expected = native(tmp_path, SMALL, study=True)
+    expected.save(tmp_path / "results")
+    page = visit(link(SMALL.replace("5, 40", "7")))
+    result(page)
+    opened(page, tmp_path / "results")
+    assert page.inner_text("#answer .answer >> nth=0") == expected.answer.sentences[0]
+    page.click("#study tbody tr:nth-child(3) button")
+    wait(page, f"document.documentElement.dataset.result === '{expected.runs[1].digest}'")
+    assert page.locator(".signal").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "manifest.json").unlink(), "has no manifest.json"),
+        (lambda folder: (folder / "manifest.json").write_text("{"), "manifest.json is damaged"),
+        (lambda folder: (folder / "manifest.json").write_text("{}"), "is not that of a result"),
+        (lambda folder: (folder / "flows.parquet").write_bytes(b"PAR1PAR1"), "flows.parquet"),
+        (lambda folder: cut(folder / "frames.parquet"), "frames.parquet cannot be read"),
+        (lambda folder: (folder / "topology.json").write_text("[]"), None),
+        (
+            lambda folder: (folder / "scenario.toml").write_text("title = [["),
+            "scenario.toml: unclosed array",
+        ),
+        (lambda folder: (folder / "flows.parquet").unlink(), "no flows"),
+        (lambda folder: retitled(folder, "<img src=x onerror=alert(1)>"), None),
+    ],
+)
+def test_a_hostile_folder_is_refused_in_words(visit, tmp_path, spoil, words):
+    """Or shown as far as it can be; nothing in it is executed, and the next scenario runs."""
+    single = SMALL.replace(SMALL[SMALL.index("[[axes]]") : SMALL.index("[links.up]")], "")
+    native(tmp_path, single).save(tmp_path / "results")
+    spoil(tmp_path / "results")
+    page = visit(link(single))
+    result(page)
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    page.set_input_files("#folder", str(tmp_path / "results"))
+    state = "document.querySelector('#state').textContent"
+    wait(page, f"/^(Results of|The results cannot)/.test({state})")
+    said = page.evaluate(state)
+    assert words in said if words else said.startswith("Results of"), said
+    done(page)
+    page.click("#run")
+    wait(page, f"{state}.startsWith('A small study')")
+
+
+def cut(file):
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def retitled(folder, title):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest.update(title=title, description=f"{title} [link](javascript:alert(2))")
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_what_was_typed_survives_a_reload_and_a_full_storage(visit):
+    page = visit()
+    result(page)
+    retyped(page, json.dumps(SMALL))
+    wait(page, "sessionStorage.getItem('talkspurt.draft')?.includes('A small study')")
+    page.reload()
+    wait(page, "globalThis.playground?.editor.text.startsWith('title = \"A small study')")
+    other = page.context.new_page()
+    other.goto(page.url)
+    wait(other, "globalThis.playground?.editor.text.length > 0")
+    assert "A small study" not in other.evaluate("playground.editor.text")
+    other.close()
+    page.evaluate("Storage.prototype.setItem = () => { throw new DOMException('full'); }; 0")
+    retyped(page, json.dumps(SMALL.replace("small", "tiny")))
+    done(page)
+    page.click("#run")
+    wait(page, "document.querySelector('#state').textContent.startsWith('A tiny study')")
+
+
 def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path):
     single = SMALL.replace(SMALL[SMALL.index("[[axes]]") : SMALL.index("[links.up]")], "")
     page = visit(link(single))
@@ -333,3 +436,19 @@ def test_keys_alone_suffice_and_the_page_fits_a_telephone(visit):
     page.keyboard.press("Enter")
     wait(page, "playground.busy")
     done(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(visit, packages, scheme):
+    """In each part of the page, at three widths; axe-core judges by WCAG 2.2 A and AA."""
+    axe = (packages / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+    page = visit(link(SMALL))
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    result(page)
+    page.evaluate(axe + "; 0")
+    for width in (1400, 800, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+        assert [(one["id"], [it["html"] for it in one["nodes"]]) for one in found] == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,26 +1,31 @@
-// Builds ../vendor/editor.js, and the licences of what is in it. The same sources give the same bytes.
+// Builds the scripts of ../vendor, and the licences of what is in them. The same sources give
+// the same bytes.
 
 import { readFile, readdir, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 const VENDOR = new URL("../vendor/", import.meta.url);
 
-const { metafile } = await build({
-  entryPoints: ["editor.js"],
-  outfile: new URL("editor.js", VENDOR).pathname,
-  bundle: true,
-  minify: true,
-  format: "iife",
-  target: "es2022",
-  charset: "utf8",
-  legalComments: "none", // the licences are in a file of their own
-  banner: { js: "// Built from playground/editor with CodeMirror 6 (MIT): see editor.LICENSES. Do not edit." },
-  metafile: true,
-});
+const packages = new Set();
+for (const [entry, parts] of [["editor.js", "CodeMirror 6"], ["markdown.js", "micromark"], ["tables.js", "hyparquet and fzstd"]]) {
+  const { metafile } = await build({
+    entryPoints: [entry],
+    outfile: new URL(entry, VENDOR).pathname,
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: "es2022",
+    charset: "utf8",
+    legalComments: "none", // the licences are in a file of their own
+    banner: { js: `// Built from playground/editor with ${parts} (MIT): see LICENSES. Do not edit.` },
+    metafile: true,
+  });
+  for (const file of Object.keys(metafile.inputs)) {
+    const name = /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1];
+    if (name) packages.add(name);
+  }
+}
 
-const packages = new Set(
-  Object.keys(metafile.inputs).map((file) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1]).filter(Boolean),
-);
 // Most packages share one text: it is written once, below all their names.
 const texts = new Map();
 for (const name of [...packages].sort()) {
@@ -32,6 +37,6 @@ for (const name of [...packages].sort()) {
 }
 const parts = [...texts].map(([text, names]) => `${names.join("\n")}\n\n${text}\n`);
 await writeFile(
-  new URL("editor.LICENSES", VENDOR),
-  `vendor/editor.js contains the packages below.\n\n${parts.join(`\n${"-".repeat(79)}\n\n`)}`,
+  new URL("LICENSES", VENDOR),
+  `The scripts of vendor/ contain the packages below.\n\n${parts.join(`\n${"-".repeat(79)}\n\n`)}`,
 );

@@ -280,7 +280,7 @@ const editor = (parent, { text = "", schema, label, changed }) => {
       highlightSelectionMatches(), language, syntaxHighlighting(colours), theme,
       schema ? [autocompletion({ override: [completion(schema)], icons: false }), hover(schema)] : [],
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
-      EditorView.contentAttributes.of(label ? { "aria-label": label } : {}),
+      EditorView.contentAttributes.of({ tabindex: "0", ...(label ? { "aria-label": label } : {}) }),
       EditorView.updateListener.of((update) => {
         if (!update.docChanged || update.transactions.some((one) => one.annotation(byProgram))) return;
         changed?.(update.state.doc.toString());

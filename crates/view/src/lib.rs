@@ -12,7 +12,6 @@ mod table;
 mod text;
 
 use serde_json::Value;
-use talkspurt_record::Recording;
 
 pub use charts::{Chart, Line, Panel, charts};
 pub use frames::{Call, FATES, calls};
@@ -43,10 +42,16 @@ pub struct Run {
 }
 
 impl Run {
-    /// What a recording has, with the network as `talkspurt_experiment::topology` describes it.
+    /// The run with these tables, each asked for by its name, and with the network as
+    /// `talkspurt_experiment::topology` describes it.
     #[must_use]
-    pub fn of(recording: &Recording, topology: Value, duration_s: f64, interval_s: f64) -> Self {
-        let rows = |name| recording.table(name).map(|table| Rows::of(&table)).unwrap_or_default();
+    pub fn of(
+        table: impl Fn(&str) -> Option<Rows>,
+        topology: Value,
+        duration_s: f64,
+        interval_s: f64,
+    ) -> Self {
+        let rows = |name| table(name).unwrap_or_default();
         Self {
             flows: rows("flows"),
             links: rows("links"),

@@ -4,14 +4,37 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array as _, ArrayRef};
 use indexmap::IndexMap;
+use serde::Deserialize;
 use talkspurt_record::Table;
 
-/// Rows of a table. A column that is not there has no values.
-#[derive(Clone, Debug, Default)]
+/// Rows of a table. A column that is not there has no values. In JSON it is an object of columns.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "IndexMap<String, Column>")]
 pub struct Rows {
     length: usize,
     numbers: IndexMap<String, Vec<Option<f64>>>,
     texts: IndexMap<String, Vec<Option<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Column {
+    Numbers(Vec<Option<f64>>),
+    Texts(Vec<Option<String>>),
+}
+
+impl From<IndexMap<String, Column>> for Rows {
+    fn from(columns: IndexMap<String, Column>) -> Self {
+        let mut rows = Self::default();
+        for (name, column) in columns {
+            let length = match column {
+                Column::Numbers(values) => rows.numbers.entry(name).or_insert(values).len(),
+                Column::Texts(values) => rows.texts.entry(name).or_insert(values).len(),
+            };
+            rows.length = rows.length.max(length);
+        }
+        rows
+    }
 }
 
 impl Rows {

@@ -1,5 +1,6 @@
 //! What a page asks of the simulator: a scenario is loaded, its runs are made, answered for, and opened.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,8 @@ use serde_json::{Map, Value, json};
 use talkspurt_answer::{Axis, Flows, Frames, Input, MAX_FLOWS, Runs, answer};
 use talkspurt_experiment::{Audio, Finished, Shared, run, topology};
 use talkspurt_proto::metric::View;
-use talkspurt_proto::units::with_values;
 use talkspurt_record::{Recording, Tables};
-use talkspurt_scenario::{Point, Problem, Study, Use, load_for, numbers, to_toml};
+use talkspurt_scenario::{Point, Problem, Study, Use, load_for, numbers, to_toml, values};
 use talkspurt_view as view;
 use talkspurt_view::{Rows, Run};
 
@@ -36,6 +36,15 @@ pub enum Request {
         #[serde(default)]
         sets: Vec<(String, String)>,
     },
+    /// Takes the runs of a results folder in place of those of a scenario.
+    Results(Results),
+    /// Takes tables of a run of a results folder: its flows to answer for it, all others to open it.
+    Tables {
+        /// By number.
+        run: usize,
+        /// By name.
+        tables: BTreeMap<String, Rows>,
+    },
     /// Makes a run: its `digest`.
     Run {
         /// By number.
@@ -55,20 +64,78 @@ pub enum Request {
     },
 }
 
-/// A run that was made.
+/// The runs of a results folder, of one run or of a study.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    axes: Vec<Axis>,
+    replications: usize,
+    confidence: f64,
+    runs: Vec<Told>,
+}
+
+/// What a results folder says of a run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    settings: Vec<String>,
+    replicate: u32,
+    seed: u64,
+    digest: Option<String>,
+    duration_s: f64,
+    /// The resolved scenario.
+    scenario: String,
+    topology: Value,
+}
+
+impl Told {
+    /// The values of its scenario, quantities as numbers.
+    fn values(&self) -> Result<Value, String> {
+        values(&self.scenario).map(plain).map_err(|error| format!("scenario.toml: {error}"))
+    }
+}
+
+/// Where the runs come from.
+enum Source {
+    Scenario(Box<Study>),
+    Folder(Results),
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Folder(Results::default())
+    }
+}
+
+/// Tables of a run.
+enum Tabled {
+    Recorded(Box<Recording>),
+    Read(BTreeMap<String, Rows>),
+}
+
+impl Tabled {
+    fn rows(&self, name: &str) -> Option<Rows> {
+        match self {
+            Self::Recorded(recording) => recording.table(name).map(|table| Rows::of(&table)),
+            Self::Read(tables) => tables.get(name).cloned(),
+        }
+    }
+}
+
+/// A run that was made, or read from a folder.
 struct Made {
     flows: Rows,
     /// For the causes of differences, while there is memory.
-    recording: Option<Recording>,
+    tables: Option<Tabled>,
 }
 
-/// A loaded scenario, and its runs.
+/// Loaded runs: those of a scenario, or those of a results folder.
 #[derive(Default)]
 pub struct Session {
     /// Files by absolute path.
     pub files: BTreeMap<PathBuf, Bytes>,
     watch: Option<fn(f64) -> bool>,
-    study: Option<Study>,
+    source: Source,
     made: Vec<Option<Made>>,
     frames: usize,
     judged_by: Vec<&'static str>,
@@ -77,10 +144,10 @@ pub struct Session {
 
 struct Opened {
     number: usize,
-    digest: String,
+    digest: Option<String>,
     run: Run,
     audio: Vec<Audio>,
-    recording: Recording,
+    tables: Tabled,
 }
 
 impl Session {
@@ -98,6 +165,8 @@ impl Session {
         };
         let answered = match request {
             Request::Load { path, text, sets } => Ok(self.load(Path::new(&path), &text, &sets)),
+            Request::Results(results) => Ok(self.results(results)),
+            Request::Tables { run, tables } => self.tables(run, tables),
             Request::Run { run } => self.run(run),
             Request::Answer => self.answer(),
             Request::Open { run } => self.open(run),
@@ -115,7 +184,7 @@ impl Session {
         let study = match load_for(text, &name, base, sets, None, &wanted) {
             Ok(study) => study,
             Err(problems) => {
-                let problems: Vec<_> = problems.0.iter().map(told).collect();
+                let problems: Vec<_> = problems.0.iter().map(described).collect();
                 return json!({ "problems": problems });
             }
         };
@@ -140,15 +209,60 @@ impl Session {
                 "path": path, "line": line, "text": text,
             })).collect::<Vec<_>>(),
         });
-        self.made = study.points.iter().map(|_| None).collect();
-        (self.frames, self.opened) = (0, None);
-        self.study = Some(study);
+        self.take(Source::Scenario(Box::new(study)));
         found
     }
 
+    fn take(&mut self, source: Source) {
+        let runs = match &source {
+            Source::Scenario(study) => study.points.len(),
+            Source::Folder(results) => results.runs.len(),
+        };
+        self.made = (0..runs).map(|_| None).collect();
+        (self.frames, self.opened, self.source) = (0, None, source);
+    }
+
+    fn results(&mut self, results: Results) -> Value {
+        self.take(Source::Folder(results));
+        json!({})
+    }
+
+    fn tables(&mut self, number: usize, tables: BTreeMap<String, Rows>) -> Result<Value, String> {
+        if matches!(self.source, Source::Scenario(_)) {
+            return Err("no results folder is loaded".to_owned());
+        }
+        let made = self.made.get_mut(number).ok_or_else(|| format!("there is no run {number}"))?;
+        let flows = tables.get("flows").cloned();
+        let flows =
+            flows.or_else(|| made.take().map(|made| made.flows)).ok_or("it has no flows")?;
+        *made = Some(Made { flows, tables: Some(Tabled::Read(tables)) });
+        Ok(json!({}))
+    }
+
     fn point(&self, number: usize) -> Result<&Point, String> {
-        let study = self.study.as_ref().ok_or("no scenario is loaded")?;
+        let Source::Scenario(study) = &self.source else {
+            return Err("no scenario is loaded".to_owned());
+        };
         study.points.get(number).ok_or_else(|| format!("there is no run {number}"))
+    }
+
+    /// What is known of a run. Those of a scenario have groups of flows as written, or all their flows.
+    fn told(&self, number: usize, all_flows: bool) -> Result<Cow<'_, Told>, String> {
+        if let Source::Folder(results) = &self.source {
+            let told = results.runs.get(number).map(Cow::Borrowed);
+            return told.ok_or_else(|| format!("there is no run {number}"));
+        }
+        let point = self.point(number)?;
+        let point = if all_flows { point.expanded() } else { Cow::Borrowed(point) };
+        Ok(Cow::Owned(Told {
+            settings: labels(&point),
+            replicate: point.replicate,
+            seed: point.scenario.seed,
+            digest: None,
+            duration_s: point.scenario.duration.as_secs_f64(),
+            scenario: to_toml(&point.scenario),
+            topology: topology(&point.scenario, &point.network),
+        }))
     }
 
     fn finished(&self, point: &Point, tables: Tables) -> Result<Finished, String> {
@@ -177,47 +291,53 @@ impl Session {
         let finished = self.finished(point, tables)?;
         let digest = finished.digest.clone();
         let flows = Rows::of(&finished.recording.table("flows").expect("every run has flows"));
-        let recording = if alone {
+        let kept = if alone {
             self.opened = Some(opened(number, point, finished));
             None
         } else {
             self.frames += finished.recording.table("frames").map_or(0, |frames| {
                 frames.batches.iter().map(|batch| batch.num_rows()).sum::<usize>()
             });
-            Some(finished.recording)
+            Some(Tabled::Recorded(Box::new(finished.recording)))
         };
-        self.made[number] = Some(Made { flows, recording });
+        self.made[number] = Some(Made { flows, tables: kept });
         Ok(json!({ "digest": digest }))
     }
 
+    /// What an answer is to be given to, without the runs.
+    fn asked(&self) -> Input {
+        let (axes, replications, confidence) = match &self.source {
+            Source::Scenario(study) => {
+                let axes = study.axes.iter().map(|axis| Axis {
+                    name: axis.name.clone(),
+                    path: axis.path.clone(),
+                    labels: axis.labels.clone(),
+                    numeric: axis.numbers.is_some(),
+                    factor: axis.factor.is_some(),
+                });
+                (axes.collect(), study.replications as usize, study.confidence)
+            }
+            Source::Folder(Results { axes, replications, confidence, .. }) => {
+                (axes.clone(), *replications, *confidence)
+            }
+        };
+        Input { axes, replications, confidence, runs: Vec::new(), flows: Flows::default() }
+    }
+
     fn answer(&mut self) -> Result<Value, String> {
-        let study = self.study.as_ref().ok_or("no scenario is loaded")?;
-        let axes = study.axes.iter().map(|axis| Axis {
-            name: axis.name.clone(),
-            path: axis.path.clone(),
-            labels: axis.labels.clone(),
-            numeric: axis.numbers.is_some(),
-            factor: axis.factor.is_some(),
-        });
-        let (mut runs, mut numbers, mut flows) = (Vec::new(), Vec::new(), Flows::default());
+        let (mut input, mut numbers) = (self.asked(), Vec::new());
         for (number, made) in self.made.iter().enumerate() {
             let Some(made) = made else { continue };
-            let point = &study.points[number];
-            add(&mut flows, &made.flows, runs.len());
+            add(&mut input.flows, &made.flows, input.runs.len());
+            let told = self.told(number, false)?;
+            let (settings, replicate) = (told.settings.clone(), told.replicate);
+            let duration_s = told.duration_s;
+            input.runs.push(talkspurt_answer::Run { settings, replicate, duration_s });
             numbers.push(number);
-            runs.push(talkspurt_answer::Run {
-                settings: labels(point),
-                replicate: point.replicate,
-                duration_s: point.scenario.duration.as_secs_f64(),
-            });
         }
-        let input = Input {
-            axes: axes.collect(),
-            replications: study.replications as usize,
-            confidence: study.confidence,
-            runs,
-            flows,
-        };
+        if numbers.is_empty() {
+            return Err("no run was made".to_owned());
+        }
         let found = answer(&input, &Details { session: self, numbers: &numbers });
         let settings: Vec<_> = input.runs.iter().map(|run| run.settings.clone()).collect();
         let rows = Rows::stacked(
@@ -226,7 +346,7 @@ impl Session {
         let metrics = view::flow_columns(&rows, View::ReportStudyCalls, &found.judged_by);
         let names: Vec<_> = input.axes.iter().map(|axis| axis.name.clone()).collect();
         let run_of = &input.flows.run;
-        let table = view::of_study(&names, &rows, &settings, run_of, &metrics, study.confidence);
+        let table = view::of_study(&names, &rows, &settings, run_of, &metrics, input.confidence);
         let found_json = json!({ "answer": found, "table": table });
         self.judged_by = found.judged_by;
         Ok(found_json)
@@ -234,13 +354,19 @@ impl Session {
 
     fn open(&mut self, number: usize) -> Result<Value, String> {
         if self.opened.as_ref().is_none_or(|opened| opened.number != number) {
-            let point = self.point(number)?;
-            let finished = self.finished(point, Tables::memory())?;
-            self.opened = Some(opened(number, point, finished));
+            self.opened = Some(if let Source::Folder(_) = &self.source {
+                let told = self.told(number, false)?.into_owned();
+                let tables = self.made[number].as_mut().and_then(|made| made.tables.take());
+                read(number, told, tables.ok_or("its tables are not loaded")?)?
+            } else {
+                let point = self.point(number)?;
+                opened(number, point, self.finished(point, Tables::memory())?)
+            });
         }
         let Some(Opened { digest, run, audio, .. }) = &self.opened else {
             return Err("no run is open".to_owned());
         };
+        let told = self.told(number, false)?;
         let sounds: Vec<_> = audio
             .iter()
             .map(|one| {
@@ -249,10 +375,9 @@ impl Session {
                 })
             })
             .collect();
-        let point = self.point(number)?;
         Ok(json!({
-            "settings": labels(point),
-            "seed": point.scenario.seed,
+            "settings": told.settings,
+            "seed": told.seed,
             "digest": digest,
             "duration_s": run.duration_s,
             "charts": view::charts(run),
@@ -265,14 +390,13 @@ impl Session {
                 "flows": view::of_flows(run, View::ReportFlows, &[]),
                 "links": view::of_links(run),
             },
-            "resolved": to_toml(&point.scenario),
+            "resolved": told.scenario,
         }))
     }
 
     fn table(&self, name: &str) -> Result<Value, String> {
         let opened = self.opened.as_ref().ok_or("no run is open")?;
-        let table = opened.recording.table(name).ok_or_else(|| format!("no table is {name}"))?;
-        let rows = Rows::of(&table);
+        let rows = opened.tables.rows(name).ok_or_else(|| format!("no table is {name}"))?;
         let texts = rows.texts().map(|(name, texts)| (name.to_owned(), json!(texts)));
         let numbers = rows.numbers().map(|(name, numbers)| (name.to_owned(), json!(numbers)));
         Ok(Value::Object(texts.chain(numbers).collect::<Map<_, _>>()))
@@ -291,11 +415,19 @@ fn opened(number: usize, point: &Point, finished: Finished) -> Opened {
     let Finished { digest, recording, audio, duration_s, .. } = finished;
     let network = topology(&point.scenario, &point.network);
     let interval_s = point.scenario.record.interval.as_secs_f64();
-    let run = Run::of(&recording, network, duration_s, interval_s);
-    Opened { number, digest, run, audio, recording }
+    let tables = Tabled::Recorded(Box::new(recording));
+    let run = Run::of(|name| tables.rows(name), network, duration_s, interval_s);
+    Opened { number, digest: Some(digest), run, audio, tables }
 }
 
-fn told(problem: &Problem) -> Value {
+/// A run of a results folder, whose sound is in files of the page.
+fn read(number: usize, told: Told, tables: Tabled) -> Result<Opened, String> {
+    let interval_s = told.values()?["record"]["interval"].as_f64().unwrap_or_default();
+    let run = Run::of(|name| tables.rows(name), told.topology, told.duration_s, interval_s);
+    Ok(Opened { number, digest: told.digest, run, audio: Vec::new(), tables })
+}
+
+fn described(problem: &Problem) -> Value {
     let Problem { line, path, message, hint, .. } = problem;
     json!({ "line": line, "path": path, "message": message, "hint": hint })
 }
@@ -342,27 +474,24 @@ struct Details<'a> {
 }
 
 impl Details<'_> {
-    fn point(&self, run: usize) -> Option<&Point> {
-        self.session.point(*self.numbers.get(run)?).ok()
-    }
-
-    fn recording(&self, run: usize) -> Option<&Recording> {
+    fn tables(&self, run: usize) -> Option<&Tabled> {
         let number = *self.numbers.get(run)?;
         let opened = self.session.opened.as_ref().filter(|opened| opened.number == number);
-        let kept = self.session.made[number].as_ref()?.recording.as_ref();
-        kept.or(opened.map(|opened| &opened.recording))
+        let kept = self.session.made[number].as_ref()?.tables.as_ref();
+        kept.or(opened.map(|opened| &opened.tables))
+    }
+
+    fn told(&self, run: usize) -> Option<Cow<'_, Told>> {
+        self.session.told(*self.numbers.get(run)?, true).ok()
     }
 
     /// The resolved flows and links, and the routes of each flow.
     fn resolved(&self, run: usize) -> Option<(Value, Map<String, Value>)> {
-        let point = self.point(run)?.expanded();
-        let told = plain(with_values(|| serde_json::to_value(&point.scenario)).ok()?);
-        let routes = topology(&point.scenario, &point.network)["flows"].take();
+        let told = self.told(run)?;
+        let routes = told.topology["flows"].as_array()?.iter();
         let routes = routes
-            .as_array()?
-            .iter()
             .filter_map(|flow| Some((flow["name"].as_str()?.to_owned(), flow["links"].clone())));
-        Some((told, routes.collect()))
+        Some((told.values().ok()?, routes.collect()))
     }
 }
 
@@ -381,14 +510,18 @@ impl Runs for Details<'_> {
         }
         let mut flows = told["flows"].take();
         for (flow, links) in routes {
+            if flows[&flow].is_null() {
+                // Packets of a program in an emulation are equal only to themselves.
+                flows[&flow] = json!({ "program": flow });
+            }
             flows[flow]["routes"] = links;
         }
         Some(json!({ "flows": flows, "links": told["links"].take() }))
     }
 
     fn frames(&self, run: usize, flow: &str) -> Option<Frames> {
-        let (point, recording) = (self.point(run)?, self.recording(run)?);
-        let rows = |name| recording.table(name).map(|table| Rows::of(&table));
+        let tables = self.tables(run)?;
+        let rows = |name| tables.rows(name);
         let (frames, series) = (rows("frames")?, rows("series")?);
         let (gauges, events) = (rows("gauges")?, rows("events")?);
         let base = flow.strip_suffix(".reverse").unwrap_or(flow);
@@ -411,10 +544,12 @@ impl Runs for Details<'_> {
         let sum = |name| made.iter().filter_map(|row| series.number(name, *row)).sum::<f64>();
         let count = sum("generated_packets");
         let opened = own(&events, "event", "connected").into_iter();
-        let window = &point.scenario.measure;
-        let end = window.to.unwrap_or(point.scenario.duration);
+        let told = self.told(run)?;
+        let values = told.values().ok()?;
+        let measure = |key: &str| values["measure"][key].as_f64();
+        let window = measure("from").unwrap_or(0.0)..measure("to").unwrap_or(told.duration_s);
         Some(Frames {
-            window: window.from.as_secs_f64()..end.as_secs_f64(),
+            window,
             captured: column("captured_s"),
             handed_over: column("handed_over_s"),
             delivered: column("delivered_s"),
