@@ -23,6 +23,8 @@ ROOT = HERE.parent
 TEMPLATES = ROOT / "python" / "talkspurt" / "templates"
 STYLES = ("vendor/uPlot.min.css", "report.css", "charts.css")
 SPEECH = ROOT / "speech" / "sense-and-sensibility.wav"
+FOLDERS = (".", "networks", "topologies", "questions")
+"""Of the scenarios."""
 LEFT_OUT = {"opus-repair", "sensitivity"}
 """Scenarios with DRED or a design, which the module is without."""
 POLICY = (
@@ -36,7 +38,8 @@ POLICY = (
 def scenarios() -> list[dict[str, str]]:
     """The templates and the scenarios, each with its title, path and text."""
     found = []
-    for folder, prefix in ((TEMPLATES, "templates"), (ROOT / "scenarios", "scenarios")):
+    for folder in (TEMPLATES, *(ROOT / "scenarios" / name for name in FOLDERS)):
+        prefix = "templates" if folder == TEMPLATES else folder.relative_to(ROOT).as_posix()
         files = sorted(
             folder.glob("*.toml"), key=lambda file: (file.stem != "first-call", file.stem)
         )
@@ -92,6 +95,11 @@ def licences() -> str:
     return f"uPlot\n\n{asset('vendor/uPlot.LICENSE')}\n{parts}"
 
 
+def packed(content: bytes) -> str:
+    """Compressed bytes as text."""
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
+
+
 def page(**parts: str) -> str:
     """The page with these parts."""
     html = (HERE / "page.html").read_text("utf-8")
@@ -122,7 +130,7 @@ def one_file(engine: bytes) -> str:
         STYLES=f"<style>{style()}</style>",
         DATA="\n".join(
             (
-                inert("data", "application/json", data().replace("<", "\\u003c")),
+                inert("data", "text/plain", packed(data().encode())),
                 inert("engine", "text/plain", base64.b64encode(engine).decode()),
                 inert("worker", "text/plain", script_safe(worker())),
                 inert("licences", "text/plain", script_safe(licences())),

@@ -92,7 +92,7 @@ class Engine {
 
 // A share of a page by its address: the scenario as compressed text behind "#".
 
-async function through(stream, bytes) {
+async function through(stream, bytes, most = 4 * MOST_TEXT) {
   const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
   const parts = [];
   let length = 0;
@@ -100,10 +100,14 @@ async function through(stream, bytes) {
     const { done, value } = await reader.read();
     if (done) break;
     length += value.length;
-    if (length > 4 * MOST_TEXT) throw new Error("the scenario is too long");
+    if (length > most) throw new Error("the scenario is too long");
     parts.push(value);
   }
   return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+async function unzipped(text) {
+  return JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("gzip"), bytesOf(text), Infinity)));
 }
 
 async function packed(value) {
@@ -113,11 +117,13 @@ async function packed(value) {
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+const isSets = (sets) => Array.isArray(sets) && sets.length < 100 && sets.every((set) => Array.isArray(set) && set.length === 2 && set.every((part) => typeof part === "string"));
+
 async function unpacked(text) {
   if (text.length > MOST_TEXT) throw new Error("the link is too long");
   const bytes = bytesOf(text.replaceAll("-", "+").replaceAll("_", "/"));
   const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes)));
-  if (typeof found?.text !== "string" || typeof found.path !== "string" || found.text.length > MOST_TEXT) throw new Error("the link holds no scenario");
+  if (typeof found?.text !== "string" || typeof found.path !== "string" || found.text.length > MOST_TEXT || !isSets(found.sets ?? [])) throw new Error("the link holds no scenario");
   return found;
 }
 
@@ -162,12 +168,18 @@ class Playground {
     this.catalogue = catalogue;
     this.engine = engine;
     this.path = "";
+    this.given = []; // fields that a link changes
+    this.slid = []; // the field that the slider changes
     this.busy = false;
     this.loaded = null;
     this.editor = TalkspurtEditor.editor($("editor"), {
       text: "", schema: catalogue.schema, label: "Scenario in TOML", changed: () => this.changed(),
     });
-    for (const { path, title } of catalogue.scenarios) $("scenarios").append(element("option", { value: path }, title));
+    for (const { path, title } of catalogue.scenarios) {
+      const label = path.split("/").at(-2);
+      if ($("scenarios").lastChild?.label !== label) $("scenarios").append(element("optgroup", { label }));
+      $("scenarios").lastChild.append(element("option", { value: path }, title));
+    }
     $("scenarios").addEventListener("change", () => this.choose($("scenarios").value));
     $("run").addEventListener("click", () => this.run());
     $("stop").addEventListener("click", () => this.engine.stop());
@@ -197,8 +209,8 @@ class Playground {
     const hash = new URLSearchParams(location.hash.slice(1));
     try {
       if (hash.get("s")) {
-        const { text, path } = await unpacked(hash.get("s"));
-        this.show(text, path);
+        const { text, path, sets = [] } = await unpacked(hash.get("s"));
+        this.show(text, path, sets);
         return;
       }
     } catch (error) {
@@ -209,7 +221,7 @@ class Playground {
     const { path } = named ?? draft ?? this.catalogue.scenarios[0];
     $("scenarios").value = path;
     if (draft) this.show(draft.text, path);
-    else this.choose(path);
+    else this.choose(path, hash.getAll("set").map((set) => set.split(/=(.*)/s).slice(0, 2)));
   }
 
   /** What was typed in this tab. */
@@ -230,13 +242,15 @@ class Playground {
     }
   }
 
-  choose(path) {
+  choose(path, sets) {
     const found = this.catalogue.scenarios.find((one) => one.path === path);
-    this.show(found.text, path);
+    this.show(found.text, path, sets);
   }
 
-  show(text, path) {
+  /** Shows a scenario; `sets` are fields to change, each with its new value, as `--set` does. */
+  show(text, path, sets = []) {
     this.path = path;
+    this.given = sets;
     this.editor.replace(text);
     this.changed();
   }
@@ -273,7 +287,7 @@ class Playground {
   async check() {
     if (this.busy) return;
     try {
-      await this.load();
+      await this.load(this.given);
     } catch (error) {
       this.say(`The scenario cannot be read: ${error.message}.`);
     }
@@ -294,8 +308,17 @@ class Playground {
 
   command() {
     const name = this.path.split("/").at(-1) || "scenario.toml";
-    const sets = (this.sets ?? []).map(([path, value]) => ` --set '${path}=${value}'`).join("");
+    const sets = this.sets.map(([path, value]) => ` --set '${path}=${value}'`).join("");
     $("command").textContent = `talkspurt run ${name}${sets}`;
+    $("given").replaceChildren(...this.given.map((set) => {
+      const words = `${set[0]} = ${set[1]}`;
+      const drop = element("button", { type: "button", "aria-label": `Do not set ${words}`, title: "Do not set it" }, `${words} ✕`);
+      drop.addEventListener("click", () => {
+        this.given = this.given.filter((one) => one !== set);
+        this.check();
+      });
+      return drop;
+    }));
   }
 
   // The slider.
@@ -316,8 +339,12 @@ class Playground {
     $("slider").value = 500;
     this.number = found;
     $("number").textContent = found ? found.text : "";
-    this.sets = [];
+    this.slid = [];
     this.command();
+  }
+
+  get sets() {
+    return [...this.given, ...this.slid];
   }
 
   slide() {
@@ -328,7 +355,7 @@ class Playground {
     const text = `${shown}${unit}`;
     $("number").textContent = text;
     $("slider").setAttribute("aria-valuetext", text);
-    this.sets = [[this.number.path, text]];
+    this.slid = [[this.number.path, text]];
     this.command();
     this.again = true;
     if (!this.busy) this.run({ quiet: true });
@@ -386,7 +413,7 @@ class Playground {
     const study = await this.load(this.sets);
     if (!study) return this.say("The scenario has errors.");
     const count = study.runs.length;
-    if (count > MOST_RUNS) return this.say(`These are ${count} runs; a page makes at most ${MOST_RUNS}. Use the command.`);
+    if (count > MOST_RUNS) return this.fewer(study);
     if (study.flows > MOST_FLOWS) return this.say(`These are ${study.flows} flows; a page simulates at most ${MOST_FLOWS}. Use the command.`);
     const began = performance.now();
     if (!quiet) this.say(count > 1 ? `Running 1 of ${count}` : "Running");
@@ -403,7 +430,26 @@ class Playground {
     const all = await this.engine.ask({ do: "answer" });
     if (all.failed) return this.say(`There is no answer: ${all.failed}.`);
     await this.open(0, { study, all });
-    return this.say(`${study.title}: ${count > 1 ? `${count} runs` : `${study.duration_s} s`} in ${((performance.now() - began) / 1000).toFixed(1)} s.`);
+    const what = count > 1 ? `${count} runs of ${study.duration_s} s` : `${study.duration_s} s`;
+    return this.say(`Simulated ${what} in ${((performance.now() - began) / 1000).toFixed(1)} s.`);
+  }
+
+  /** Offers parts of a study that has too many runs for a page. */
+  fewer({ runs, replications }) {
+    const offer = (words, sets) => {
+      const go = element("button", { type: "button" }, words);
+      go.addEventListener("click", () => {
+        this.given = [...this.given, ...sets];
+        this.run();
+      });
+      return go;
+    };
+    const once = runs.length / replications;
+    const parts = [
+      once <= MOST_RUNS ? [offer(`One seed of each setting (${once} runs)`, [["replications.count", "1"]]), " "] : [],
+      offer("The first setting", [["axes", "[]"], ["replications.count", "1"]]),
+    ];
+    $("state").replaceChildren(`These are ${runs.length} runs; a page makes at most ${MOST_RUNS}, the command all of them. `, ...parts.flat());
   }
 
   long(seconds) {
@@ -546,7 +592,7 @@ class Playground {
   }
 
   async share() {
-    const hash = `#s=${await packed({ path: this.path, text: this.editor.text })}`;
+    const hash = `#s=${await packed({ path: this.path, text: this.editor.text, sets: this.sets })}`;
     history.replaceState(null, "", hash);
     try {
       await navigator.clipboard.writeText(location.href);
@@ -580,7 +626,7 @@ async function begin() {
   try {
     $("state").textContent = "Loading the engine";
     const [data, compressed] = await Promise.all([
-      embedded("data") ? JSON.parse(embedded("data")) : fetched("data.json", "json"),
+      embedded("data") ? unzipped(embedded("data")) : fetched("data.json", "json"),
       embedded("engine") ? bytesOf(embedded("engine")) : fetched("engine.wasm.gz", "arrayBuffer"),
     ]);
     let page = null;

@@ -270,7 +270,7 @@ def test_a_hostile_folder_is_refused_in_words(visit, tmp_path, spoil, words):
     assert words in said if words else said.startswith("Results of"), said
     done(page)
     page.click("#run")
-    wait(page, f"{state}.startsWith('A small study')")
+    wait(page, f"{state}.startsWith('Simulated 8 s')")
 
 
 def cut(file):
@@ -282,6 +282,20 @@ def retitled(folder, title):
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest.update(title=title, description=f"{title} [link](javascript:alert(2))")
     (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_link_changes_fields_and_a_study_with_too_many_runs_has_parts(visit, tmp_path):
+    path = "scenarios/partial-reliability.toml"
+    page = visit(f"#open={path}&set=duration=6s&set=measure.to=5s")
+    wait(page, "document.querySelector('#state').textContent.startsWith('These are 140 runs')")
+    assert "--set 'duration=6s' --set 'measure.to=5s'" in page.inner_text("#command")
+    page.click("text=The first setting")
+    digest = result(page)
+    sets = {"duration": "6s", "measure.to": "5s", "axes": "[]", "replications.count": "1"}
+    assert digest == talkspurt.run(ROOT / path, set=sets).digest
+    page.click("[aria-label='Do not set axes = []']")
+    wait(page, "playground.loaded?.runs.length === 14")
+    assert "axes" not in page.inner_text("#command")
 
 
 def test_what_was_typed_survives_a_reload_and_a_full_storage(visit):
@@ -300,7 +314,8 @@ def test_what_was_typed_survives_a_reload_and_a_full_storage(visit):
     retyped(page, json.dumps(SMALL.replace("small", "tiny")))
     done(page)
     page.click("#run")
-    wait(page, "document.querySelector('#state').textContent.startsWith('A tiny study')")
+    wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs')")
+    assert "tiny" in page.inner_text("#title")
 
 
 def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path):
@@ -376,7 +391,7 @@ def test_a_hostile_scenario_of_a_link_is_refused_in_words(visit, text, words):
     page.evaluate(f"playground.show({json.dumps(SMALL)}, '/templates/mine.toml')")
     wait(page, "!document.querySelector('#run').disabled")
     page.click("#run")
-    wait(page, "document.querySelector('#state').textContent.startsWith('A small study')")
+    wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs of 8 s')")
 
 
 @pytest.mark.parametrize("hash", ["#s=AAAA", "#s=%%%", "#s=" + "A" * 2_000_000, "#open=../../x"])
@@ -394,7 +409,7 @@ def test_a_run_stops_and_a_worker_that_ends_is_started_again(visit):
     page.evaluate(f"playground.show({json.dumps(SMALL)}, '/templates/mine.toml')")
     wait(page, "!document.querySelector('#run').disabled")
     page.click("#run")
-    wait(page, "document.querySelector('#state').textContent.startsWith('A small study')")
+    wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs of 8 s')")
 
 
 def test_a_browser_without_webassembly_is_told(browser, served):
