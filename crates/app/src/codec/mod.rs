@@ -6,6 +6,7 @@
 //! Where G.113 publishes no value, the `Spec` has `None`, and no score is derived from it.
 
 pub mod comfort_noise;
+mod encoded;
 pub mod external;
 mod following;
 pub mod g711;

@@ -1,6 +1,8 @@
 //! Opus (RFC 6716, RFC 8251) by libopus, at 48 kHz with its RTP payload format (RFC 7587). G.113 Appendix I has
 //! no impairment factor for it.
 
+use std::fmt;
+
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
+use super::encoded;
 use super::g711::MU_LAW;
 use super::{Bpl, Decoder, Encoder, Encoding, Redundancy, Sound, Spec};
 
@@ -187,6 +190,10 @@ impl Config {
     }
 }
 
+/// What a build says of settings whose models it lacks.
+pub const LACKING: &str =
+    "this page is without the models of libopus: use the command, or the playground of a site";
+
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
         let mut errors = ConfigErrors::default();
@@ -201,14 +208,13 @@ impl Validate for Config {
         for (key, effort) in efforts.into_iter().filter(|(_, effort)| *effort > 10) {
             errors.add(key, format!("{effort} is too much: 0 to 10"));
         }
-        let lacking = "this build of libopus is without it, as in a browser";
         if !libopus::HAS_DRED && !self.dred.is_zero() {
-            errors.add("dred", lacking);
+            errors.add("dred", LACKING);
         }
         if !libopus::HAS_DEEP_PLC && self.decoder_complexity >= DEEP {
             errors.add(
                 "decoder_complexity",
-                format!("{} is deep PLC: {lacking}", self.decoder_complexity),
+                format!("{} is deep PLC: {LACKING}", self.decoder_complexity),
             );
         }
         let ten = Duration::from_millis(10).as_nanos();
@@ -264,19 +270,74 @@ pub fn reported_percent(loss: f64) -> u8 {
     if loss < 0.001 { 0 } else { percent(loss).max(1) }
 }
 
-#[derive(Debug)]
-struct Sender {
-    encoder: libopus::Encoder,
-    config: Config,
-    packet: Duration,
+/// What libopus is told with a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Told {
     rate: Rate,
-    /// The previous packet was comfort noise.
-    is_silent: bool,
+    /// Percent of expected loss.
+    loss: u8,
+}
+
+impl encoded::Told for Told {
+    fn number(&self) -> u128 {
+        u128::from(self.rate.as_bps()) << 8 | u128::from(self.loss)
+    }
+}
+
+static KNOWN: encoded::Known<Told> = encoded::Known::new();
+
+struct Sender {
+    encoding: Encoding,
+    loss: u8,
+    packets: encoded::Remembering<Told, Working>,
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("encoding", &self.encoding).finish_non_exhaustive()
+    }
 }
 
 impl Sender {
     fn new(encoding: &Encoding) -> Self {
+        Self {
+            encoding: *encoding,
+            loss: percent(encoding.opus.expected_loss.unwrap_or_default()),
+            packets: encoded::Remembering::new(&KNOWN, &format!("{encoding:?}")),
+        }
+    }
+}
+
+impl Encoder for Sender {
+    fn encode(&mut self, pcm: &[i16], target: Option<Rate>) -> Bytes {
+        let Encoding { opus: config, packet, .. } = self.encoding;
+        let rate = target.map_or(config.bitrate, |it| config.rate(it, packet));
+        let told = Told { rate, loss: self.loss };
+        self.packets.encode(pcm, told, || Working::new(&self.encoding))
+    }
+
+    fn set_expected_loss(&mut self, loss: f64) {
+        if self.encoding.opus.expected_loss.is_none() {
+            self.loss = reported_percent(loss);
+        }
+    }
+}
+
+/// The encoder itself.
+struct Working {
+    encoder: libopus::Encoder,
+    config: Config,
+    packet: Duration,
+    told: Told,
+    /// The previous packet was comfort noise.
+    is_silent: bool,
+}
+
+impl Working {
+    fn new(encoding: &Encoding) -> Self {
         let Encoding { opus: config, packet, .. } = *encoding;
+        let told =
+            Told { rate: config.bitrate, loss: percent(config.expected_loss.unwrap_or_default()) };
         let make = || -> Result<libopus::Encoder, libopus::Error> {
             let mut encoder = libopus::Encoder::new(config.channels, config.application)?;
             encoder.set_rate_control(config.rate_control)?;
@@ -287,28 +348,26 @@ impl Sender {
             if !config.dred.is_zero() {
                 encoder.set_dred((config.dred.as_nanos() / 10_000_000) as u8)?;
             }
-            encoder.set_expected_loss(percent(config.expected_loss.unwrap_or_default()))?;
+            encoder.set_expected_loss(told.loss)?;
+            encoder.set_bitrate(told.rate.as_bps() as u32)?;
             Ok(encoder)
         };
         let encoder = make().expect("the scenario's checks permit what libopus does");
-        let mut sender = Self { encoder, config, packet, rate: config.bitrate, is_silent: false };
-        sender.set_rate(config.bitrate);
-        sender
-    }
-
-    fn set_rate(&mut self, rate: Rate) {
-        self.rate = rate;
-        self.encoder.set_bitrate(rate.as_bps() as u32).expect("within the limits of Opus");
+        Self { encoder, config, packet, told, is_silent: false }
     }
 }
 
-impl Encoder for Sender {
-    fn encode(&mut self, pcm: &[i16], target: Option<Rate>) -> Bytes {
-        let rate = target.map_or(self.config.bitrate, |it| self.config.rate(it, self.packet));
-        if rate != self.rate {
-            self.set_rate(rate);
+impl encoded::Working<Told> for Working {
+    fn encode(&mut self, pcm: &[i16], told: Told) -> Bytes {
+        if told.rate != self.told.rate {
+            let rate = told.rate.as_bps() as u32;
+            self.encoder.set_bitrate(rate).expect("within the limits of Opus");
         }
-        let constant = Config::bytes_at(rate, self.packet);
+        if told.loss != self.told.loss {
+            self.encoder.set_expected_loss(told.loss).expect("a percentage");
+        }
+        self.told = told;
+        let constant = Config::bytes_at(told.rate, self.packet);
         let is_constant = self.config.rate_control == RateControl::Constant;
         let most = if is_constant { constant } else { usize::MAX };
         let mut packet = self.encoder.encode(pcm, most).expect("a duration that Opus has");
@@ -321,12 +380,6 @@ impl Encoder for Sender {
             libopus::pad(&mut packet, constant).expect("a packet of the encoder");
         }
         packet.into()
-    }
-
-    fn set_expected_loss(&mut self, loss: f64) {
-        if self.config.expected_loss.is_none() {
-            self.encoder.set_expected_loss(reported_percent(loss)).expect("a percentage");
-        }
     }
 }
 
