@@ -91,16 +91,19 @@ msrv: setup ## check that the oldest supported Rust compiles the workspace
 # talkspurt-wasm depends on all crates that need no operating system, but testing. talkspurt-opus is not selected, for
 # then it would have its default features. The pinned compiler for C is not part of the other commands' packages.
 WASM := wasm32-unknown-unknown
+WEB = $(TARGET)/$(WASM)/web
 SIMD := CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=-Ctarget-feature=+simd128
 wasm: setup ## build the simulator as a WebAssembly module, and run it under Node
 	@if rustup target list --installed 2> /dev/null | grep -qx $(WASM) || rustup target add $(WASM) > /dev/null 2>&1; then \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r crates/wasm/constraints.txt && \
+	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm --features models && \
+	  cp $(WEB)/talkspurt_wasm.wasm $(WEB)/talkspurt_models.wasm && \
 	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm -p talkspurt-testing && \
-	  TALKSPURT_WASM=$(abspath $(TARGET))/$(WASM)/web/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 tests/test_wasm.py tests/test_playground.py; \
+	  TALKSPURT_WASM=$(abspath $(WEB))/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 tests/test_wasm.py tests/test_playground.py; \
 	else echo "Rust's target $(WASM) cannot be installed: WebAssembly is not checked."; fi
 
 playground: wasm ## build the page to play on into site/, as a folder and as one file
-	$(BIN)/python playground/build.py $(TARGET)/$(WASM)/web/talkspurt_wasm.wasm site
+	$(BIN)/python playground/build.py $(WEB)/talkspurt_wasm.wasm $(WEB)/talkspurt_models.wasm site
 
 rustdoc: setup ## check the documentation of the Rust crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked

@@ -1,7 +1,8 @@
 """Builds the playground: a folder of static files, and the same page in one file.
 
-``python playground/build.py MODULE SITE`` writes ``SITE/playground/`` and ``SITE/talkspurt.html``.
-Charts, player and style are those of the report.
+``python playground/build.py MODULE MODELS SITE`` writes ``SITE/playground/`` and
+``SITE/talkspurt.html``. MODELS is the module with all of libopus, which the page loads for scenarios
+that need it; the file has none. Charts, player and style are those of the report.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from talkspurt.report.page import asset, script_safe
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 TEMPLATES = ROOT / "python" / "talkspurt" / "templates"
-STYLES = ("vendor/uPlot.min.css", "report.css", "charts.css")
+STYLES = ("vendor/uPlot.min.css", "report.css", "charts.css", "topology.css", "animation.css")
 SPEECH = ROOT / "speech" / "sense-and-sensibility.wav"
 FOLDERS = (".", "networks", "topologies", "questions")
 """Of the scenarios."""
-LEFT_OUT = {"opus-repair", "sensitivity"}
-"""Scenarios with DRED or a design, which the module is without."""
+LEFT_OUT = {"sensitivity"}
+"""Scenarios with a design, which the module cannot sample."""
 POLICY = (
     "default-src 'none'; script-src {scripts} 'wasm-unsafe-eval'; "
     "style-src 'unsafe-inline' {style}; img-src data:; media-src blob:; worker-src {worker}; "
@@ -51,7 +52,7 @@ def scenarios() -> list[dict[str, str]]:
     return found
 
 
-def data() -> str:
+def data() -> bytes:
     """What the page knows beside the engine, as JSON."""
     files = {
         "/speech/sense-and-sensibility.wav": SPEECH,
@@ -68,7 +69,7 @@ def data() -> str:
         "files": {path: sources.index(file) for path, file in files.items()},
         "schema": json.loads(_core.schema()),
     }
-    return json.dumps(known, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(known, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def scripts() -> dict[str, tuple[str, str]]:
@@ -79,6 +80,7 @@ def scripts() -> dict[str, tuple[str, str]]:
         "markdown.js": ("text/javascript", (HERE / "vendor" / "markdown.js").read_text("utf-8")),
         "charts.js": ("module", asset("charts.js")),
         "player.js": ("module", asset("player.js")),
+        "animation.js": ("module", asset("animation.js")),
         "results.js": ("module", (HERE / "results.js").read_text("utf-8")),
         "page.js": ("module", (HERE / "page.js").read_text("utf-8")),
     }
@@ -95,11 +97,6 @@ def licences() -> str:
     return f"uPlot\n\n{asset('vendor/uPlot.LICENSE')}\n{parts}"
 
 
-def packed(content: bytes) -> str:
-    """Compressed bytes as text."""
-    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
-
-
 def page(**parts: str) -> str:
     """The page with these parts."""
     html = (HERE / "page.html").read_text("utf-8")
@@ -112,7 +109,7 @@ def style() -> str:
     return "".join(map(asset, STYLES)) + (HERE / "page.css").read_text("utf-8")
 
 
-def one_file(engine: bytes) -> str:
+def one_file(engine: bytes, known: bytes) -> str:
     """The page with all that it needs inside, which opens from disk."""
     texts = {name: script_safe(text) for name, (_, text) in scripts().items()}
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in texts.values()]
@@ -130,7 +127,7 @@ def one_file(engine: bytes) -> str:
         STYLES=f"<style>{style()}</style>",
         DATA="\n".join(
             (
-                inert("data", "text/plain", packed(data().encode())),
+                inert("data", "text/plain", base64.b64encode(known).decode()),
                 inert("engine", "text/plain", base64.b64encode(engine).decode()),
                 inert("worker", "text/plain", script_safe(worker())),
                 inert("licences", "text/plain", script_safe(licences())),
@@ -142,9 +139,11 @@ def one_file(engine: bytes) -> str:
     )
 
 
-def write(module: Path, site: Path) -> None:
+def write(module: Path, models: Path, site: Path) -> None:
     """Write both forms of the page."""
-    engine = gzip.compress(module.read_bytes(), 9, mtime=0)
+    engine, modelled, known = (
+        gzip.compress(it, 9, mtime=0) for it in (module.read_bytes(), models.read_bytes(), data())
+    )
     folder = site / "playground"
     folder.mkdir(parents=True, exist_ok=True)
     policy = POLICY.format(scripts="'self'", style="'self'", worker="'self'", connect="'self'")
@@ -160,15 +159,16 @@ def write(module: Path, site: Path) -> None:
         ),
         "page.css": style(),
         "worker.js": worker(),
-        "data.json": data(),
         "LICENSES": licences(),
         **{name: text for name, (_, text) in scripts().items()},
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
+    (folder / "data.json.gz").write_bytes(known)
     (folder / "engine.wasm.gz").write_bytes(engine)
-    (site / "talkspurt.html").write_text(one_file(engine), encoding="utf-8")
+    (folder / "models.wasm.gz").write_bytes(modelled)
+    (site / "talkspurt.html").write_text(one_file(engine, known), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), Path(sys.argv[2]))
+    write(*map(Path, sys.argv[1:4]))

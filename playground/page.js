@@ -106,10 +106,6 @@ async function through(stream, bytes, most = 4 * MOST_TEXT) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-async function unzipped(text) {
-  return JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("gzip"), bytesOf(text), Infinity)));
-}
-
 async function packed(value) {
   const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(value)));
   let text = "";
@@ -187,6 +183,7 @@ class Playground {
     $("download").addEventListener("click", () => this.download());
     $("files").addEventListener("change", () => this.take($("files").files));
     $("folder").addEventListener("change", () => this.results(TalkspurtResults.chosen($("folder").files)));
+    $("packets").addEventListener("toggle", () => this.drawPackets());
     $("numbers").addEventListener("change", () => this.pick());
     $("slider").addEventListener("input", () => this.slide());
     $("about").textContent = "This page loads nothing from elsewhere and sends nothing.";
@@ -274,7 +271,9 @@ class Playground {
     const text = this.editor.text;
     const stuck = setTimeout(() => this.engine.stop(new Error("reading it takes too long here: use the command")), STUCK_MS);
     try {
-      const found = await this.engine.ask({ do: "load", path: this.path, text, sets });
+      const request = { do: "load", path: this.path, text, sets };
+      let found = await this.engine.ask(request);
+      if (found.needs_models && (await this.models(stuck))) found = await this.engine.ask(request);
       this.problems(found.problems ?? []);
       this.loaded = found.problems ? null : { ...found, text, sets };
       if (this.loaded) this.offer(found.numbers);
@@ -282,6 +281,23 @@ class Playground {
       clearTimeout(stuck);
     }
     return this.loaded;
+  }
+
+  /** Replaces the engine by the one with the models of Opus. Returns whether this was possible. */
+  async models(stuck) {
+    if (embedded("engine") || this.modelled) return false;
+    this.modelled = true;
+    clearTimeout(stuck);
+    this.say("Loading the models of Opus: 6 MB");
+    try {
+      this.engine.compressed = await fetched("models.wasm.gz", "arrayBuffer");
+    } catch {
+      this.modelled = false;
+      return false;
+    }
+    this.engine.stop(new Error("the engine was replaced"));
+    this.say("");
+    return true;
   }
 
   async check() {
@@ -474,7 +490,7 @@ class Playground {
     const run = await this.engine.ask({ do: "open", run: number });
     if (run.failed) throw new Error(run.failed);
     if (study.results) run.sounds = await study.results.sounds(number, run.calls);
-    this.made = { study, all, run };
+    this.made = { study, all, run, number };
     $("title").textContent = study.title;
     $("description").innerHTML = TalkspurtMarkdown.html(study.description);
     document.title = `${study.title} – talkspurt playground`;
@@ -537,8 +553,36 @@ class Playground {
     }, "The run cannot be shown");
   }
 
-  drawRun({ tables, charts, calls, sounds, fates, settings, resolved }) {
+  /** The network, and its packets when they are asked for: the run is repeated for them. */
+  drawNetwork(picture) {
+    $("network").hidden = !picture;
+    $("network").innerHTML = picture?.svg ?? "";
+    $("routes").replaceChildren(...(picture?.key ?? []).map((line) => element("li", {}, swatch(line), `${line.words} – ${line.transport}, ${line.ends}`)));
+    $("packets").open = false;
+    $("packets").hidden = !picture || Boolean(this.made.study.results);
+  }
+
+  async drawPackets() {
+    const { study, number } = this.made;
+    const packets = document.querySelector("talkspurt-packets");
+    if (!$("packets").open || packets.of === this.made) return;
+    await this.busily(async () => {
+      this.say("Running again, up to the end of the packets shown");
+      if (this.loaded !== study) await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
+      const { animation, failed } = await this.engine.ask({ do: "animation", run: number });
+      if (failed) throw new Error(failed);
+      const none = typeof animation === "string";
+      $("packets-lead").textContent = none ? `No animation of packets: ${animation}` : animation.lead;
+      packets.hidden = none;
+      packets.of = this.made;
+      if (!none) packets.show({ ...animation.data, worlds: animation.worlds, first: animation.first });
+      this.say("");
+    }, "The packets cannot be shown");
+  }
+
+  drawRun({ tables, charts, calls, sounds, fates, settings, resolved, picture }) {
     $("resolved").textContent = resolved;
+    this.drawNetwork(picture);
     const of = settings.length ? `Calls of ${settings.join(", ")}` : "Calls";
     $("calls").replaceChildren(...(tables.calls.rows.length ? table(of, tables.calls).filter(Boolean) : []));
     const recordings = [];
@@ -625,10 +669,9 @@ async function begin() {
   }
   try {
     $("state").textContent = "Loading the engine";
-    const [data, compressed] = await Promise.all([
-      embedded("data") ? unzipped(embedded("data")) : fetched("data.json", "json"),
-      embedded("engine") ? bytesOf(embedded("engine")) : fetched("engine.wasm.gz", "arrayBuffer"),
-    ]);
+    const part = (id, file) => (embedded(id) ? bytesOf(embedded(id)) : fetched(file, "arrayBuffer"));
+    const [told, compressed] = await Promise.all([part("data", "data.json.gz"), part("engine", "engine.wasm.gz")]);
+    const data = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("gzip"), told, Infinity)));
     let page = null;
     const engine = new Engine(compressed, (told) => page?.watch(told));
     page = new Playground(data, engine);

@@ -63,7 +63,7 @@ def site(tmp_path_factory):
     import build
 
     folder = tmp_path_factory.mktemp("site")
-    build.write(Path(MODULE), folder)
+    build.write(Path(MODULE), Path(MODULE).with_name("talkspurt_models.wasm"), folder)
     return folder
 
 
@@ -158,6 +158,26 @@ def test_one_file_does_the_same_without_a_server(visit, site):
     assert digest == result(visit())
 
 
+DRED = SMALL.replace('codec = "pcmu"', 'codec = "opus", opus = { dred = "500ms" }')
+
+
+def test_models_are_loaded_for_a_scenario_that_needs_them(visit, site, tmp_path):
+    page = visit(link(SMALL))
+    result(page)
+    loaded = "performance.getEntriesByName(new URL('models.wasm.gz', location).href).length"
+    assert page.evaluate(loaded) == 0
+    retyped(page, json.dumps(DRED))
+    wait(page, "playground.loaded?.text.includes('dred')")
+    done(page)
+    page.click("#run")
+    expected = native(tmp_path, DRED, study=True)
+    wait(page, f"document.documentElement.dataset.result === '{expected.runs[0].digest}'")
+    assert page.evaluate(loaded) == 1
+    assert page.inner_text("#answer .answer >> nth=0") == expected.answer.sentences[0]
+    page = visit((site / "talkspurt.html").as_uri() + link(DRED))
+    assert "use the command, or the playground of a site" in page.inner_text("#problems")
+
+
 def test_sizes_stay_within_the_budget(site):
     folder = site / "playground"
     sizes = {
@@ -165,6 +185,7 @@ def test_sizes_stay_within_the_budget(site):
             file.read_bytes() if file.suffix == ".gz" else gzip.compress(file.read_bytes())
         )
         for file in folder.iterdir()
+        if file.name != "models.wasm.gz"  # loaded only for scenarios that need it
     }
     assert sum(sizes.values()) <= 2_500_000, sizes
 

@@ -128,7 +128,7 @@ def test_a_study_is_answered_as_natively(tmp_path):
 def test_what_the_module_lacks_is_a_problem_of_the_scenario():
     """It is built without DRED; a file that it does not have is missing."""
     problems = asked("scenarios/opus-repair.toml", SPEECH)["problems"]
-    assert any("this build of libopus is without it" in it["message"] for it in problems)
+    assert any("this page is without the models of libopus" in it["message"] for it in problems)
     problems = asked("scenarios/two-way.toml")["problems"]
     missing = "/speech/sense-and-sensibility.wav: cannot be read: there is no such file"
     assert any(missing in it["message"] for it in problems)

@@ -50,6 +50,33 @@ unsafe extern "C" fn free(allocation: *mut u8) {
 }
 
 #[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(allocation: *mut u8, length: usize) -> *mut u8 {
+    let made = malloc(length);
+    if !allocation.is_null() && !made.is_null() {
+        // SAFETY: the caller got it from this module: before it is its length, and it is freed once.
+        unsafe {
+            let known = allocation.sub(HEADER).cast::<usize>().read();
+            made.copy_from_nonoverlapping(allocation, known.min(length));
+            free(allocation);
+        }
+    }
+    made
+}
+
+/// Compares texts that end in a zero.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn strcmp(one: *const u8, other: *const u8) -> c_int {
+    for place in 0.. {
+        // SAFETY: by the caller, both texts end, and no byte after a difference or an end is read.
+        let (a, b) = unsafe { (one.add(place).read(), other.add(place).read()) };
+        if a != b || a == 0 {
+            return c_int::from(a) - c_int::from(b);
+        }
+    }
+    unreachable!("a text ends")
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn abort() -> ! {
     core::arch::wasm32::unreachable()
 }

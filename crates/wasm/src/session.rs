@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use talkspurt_answer::{Axis, Flows, Frames, Input, MAX_FLOWS, Runs, answer};
+use talkspurt_app::codec::opus::LACKING;
 use talkspurt_experiment::{Audio, Finished, Shared, run, topology};
 use talkspurt_proto::metric::View;
 use talkspurt_record::{Recording, Tables};
@@ -184,8 +185,9 @@ impl Session {
         let study = match load_for(text, &name, base, sets, None, &wanted) {
             Ok(study) => study,
             Err(problems) => {
+                let needs_models = problems.0.iter().any(|it| it.message.contains(LACKING));
                 let problems: Vec<_> = problems.0.iter().map(described).collect();
-                return json!({ "problems": problems });
+                return json!({ "problems": problems, "needs_models": needs_models });
             }
         };
         let numbers = numbers(text).into_iter();
