@@ -4,18 +4,27 @@
 
 #![forbid(unsafe_code)]
 
+mod bars;
 mod charts;
 mod frames;
+mod inside;
+mod opinion;
 mod rows;
 mod style;
 mod table;
 mod text;
 
-use serde_json::Value;
-use talkspurt_record::Recording;
+use std::borrow::Cow;
 
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value;
+use talkspurt_scenario::model::Flow;
+
+pub use bars::{Bar, bars};
 pub use charts::{Chart, Line, Panel, charts};
 pub use frames::{Call, FATES, calls};
+pub use opinion::{Window, over_time, window_s};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};
 pub use table::{Cell, Column, Table, flow_columns, of_flows, of_links, of_study};
@@ -34,19 +43,36 @@ pub struct Run {
     pub gauges: Rows,
     /// Frames of voice.
     pub frames: Rows,
+    /// Frames of video.
+    pub video_frames: Rows,
+    /// Scores of segments of calls; a column for each model.
+    pub scores: Rows,
+    /// What is known beside the tables.
+    pub told: Told,
+}
+
+/// What is known of a run beside its tables.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Told {
     /// The network, as `talkspurt_experiment::topology` describes it.
     pub topology: Value,
     /// Its length in seconds.
     pub duration_s: f64,
     /// The width of a bin of the series in seconds.
     pub interval_s: f64,
+    /// Settings of the flows with speech, by name.
+    pub flows: IndexMap<String, Flow>,
+    /// Whether it is a capture or a trace.
+    pub imported: bool,
+    /// Name and label of the models of sound.
+    pub models: Vec<(String, String)>,
 }
 
 impl Run {
-    /// What a recording has, with the network as `talkspurt_experiment::topology` describes it.
+    /// A run with these tables, by name; those that are not known have no rows.
     #[must_use]
-    pub fn of(recording: &Recording, topology: Value, duration_s: f64, interval_s: f64) -> Self {
-        let rows = |name| recording.table(name).map(|table| Rows::of(&table)).unwrap_or_default();
+    pub fn of(rows: impl Fn(&str) -> Rows, told: Told) -> Self {
         Self {
             flows: rows("flows"),
             links: rows("links"),
@@ -54,10 +80,16 @@ impl Run {
             link_series: rows("link_series"),
             gauges: rows("gauges"),
             frames: rows("frames"),
-            topology,
-            duration_s,
-            interval_s,
+            video_frames: rows("video_frames"),
+            scores: rows("scores"),
+            told,
         }
+    }
+
+    /// The directions with speech.
+    fn calls(&self) -> impl Iterator<Item = &str> {
+        let speaks = |row: &usize| self.flows.text("source", *row) == Some("speech");
+        (0..self.flows.len()).filter(speaks).filter_map(|row| self.flows.text("name", row))
     }
 
     /// The links that a direction of a flow passes on its first route.
@@ -69,11 +101,16 @@ impl Run {
     }
 
     fn flow(&self, name: &str) -> Option<&Value> {
-        self.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
+        self.told.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
     }
 }
 
 /// The flow of a direction, and the side that sends in it.
 fn sided(direction: &str) -> (&str, &'static str) {
     direction.strip_suffix(".reverse").map_or((direction, "from"), |name| (name, "to"))
+}
+
+/// The direction in which a side of a flow sends.
+fn directed<'a>(flow: &'a str, side: &str) -> Cow<'a, str> {
+    if side == "to" { format!("{flow}.reverse").into() } else { flow.into() }
 }

@@ -13,7 +13,7 @@ use talkspurt_proto::units::with_values;
 use talkspurt_record::{Recording, Tables};
 use talkspurt_scenario::{Point, Problem, Study, Use, load_for, numbers, to_toml};
 use talkspurt_view as view;
-use talkspurt_view::{Rows, Run};
+use talkspurt_view::{Rows, Run, Told};
 
 /// Frames of voice of all runs together that are kept for the causes of differences; a frame takes 33 bytes.
 const MAX_FRAMES: usize = 1_000_000;
@@ -254,12 +254,13 @@ impl Session {
             "settings": labels(point),
             "seed": point.scenario.seed,
             "digest": digest,
-            "duration_s": run.duration_s,
+            "duration_s": run.told.duration_s,
             "charts": view::charts(run),
+            "bars": view::bars(run),
             "calls": view::calls(run),
             "fates": view::FATES,
             "sounds": sounds,
-            "topology": run.topology,
+            "topology": run.told.topology,
             "tables": {
                 "calls": view::of_flows(run, View::ReportCalls, &self.judged_by),
                 "flows": view::of_flows(run, View::ReportFlows, &[]),
@@ -289,9 +290,15 @@ impl Session {
 
 fn opened(number: usize, point: &Point, finished: Finished) -> Opened {
     let Finished { digest, recording, audio, duration_s, .. } = finished;
-    let network = topology(&point.scenario, &point.network);
-    let interval_s = point.scenario.record.interval.as_secs_f64();
-    let run = Run::of(&recording, network, duration_s, interval_s);
+    let told = Told {
+        topology: topology(&point.scenario, &point.network),
+        duration_s,
+        interval_s: point.scenario.record.interval.as_secs_f64(),
+        flows: point.scenario.expanded().into_owned().flows,
+        ..Told::default()
+    };
+    let rows = |name: &str| recording.table(name).map(|table| Rows::of(&table)).unwrap_or_default();
+    let run = Run::of(rows, told);
     Opened { number, digest, run, audio, recording }
 }
 

@@ -1,0 +1,121 @@
+//! Charts of endpoint state: a rate-controlled sender, a window, a token bucket. As in `figures/inside.py`.
+
+use indexmap::IndexMap;
+
+use crate::charts::{Chart, Explained, Line, Panel, chart, held, line, metric};
+use crate::style::Style;
+use crate::{Run, directed};
+
+/// Flows of each kind of controller with charts; `talkspurt report` draws those of the others.
+const MAX_SENDERS: usize = 4;
+/// A rate axis is logarithmic if its max exceeds its min by more than this factor.
+const SPREAD: f64 = 30.0;
+const FAINT: &str = "#9aa1a8";
+const INK: &str = "ink";
+/// The colour of the flow.
+const OWN: &str = "";
+
+/// Gauges with one axis: the name of the chart, what it is of, and of each line its gauge, label, colour,
+/// whether it is dashed, and its width.
+type Gauges =
+    (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str, bool, f64)]);
+
+/// What is shown of a sender that has a gauge. The input of a rate is drawn on top of it, thinner.
+const PANELS: [(&str, &[Gauges]); 3] = [
+    (
+        "rate",
+        &[
+            (
+                "rates",
+                "allowed rate",
+                &[
+                    ("receive_rate", "X_recv", FAINT, false, 1.1),
+                    ("rate", "X", OWN, false, 2.4),
+                    ("equation_rate", "X_calc", INK, true, 1.1),
+                ],
+            ),
+            (
+                "rtt",
+                "round-trip time",
+                &[
+                    ("srtt", "RTT", OWN, false, 2.4),
+                    ("rtt_square_mean", "R_sqmean", INK, true, 1.1),
+                ],
+            ),
+            ("p", "loss event rate", &[("loss_event_rate", "p", OWN, false, 1.6)]),
+        ],
+    ),
+    (
+        "cwnd_packets",
+        &[
+            (
+                "window",
+                "window of CCID 2",
+                &[
+                    ("pipe", "pipe", FAINT, false, 0.8),
+                    ("ssthresh_packets", "ssthresh", INK, true, 1.2),
+                    ("cwnd_packets", "cwnd", OWN, false, 1.8),
+                ],
+            ),
+            ("ack-ratio", "Ack Ratio", &[("ack_ratio", "Ack Ratio", INK, false, 1.6)]),
+        ],
+    ),
+    (
+        "encoding",
+        &[
+            ("tokens", "tokens saved", &[("tokens", "tokens", OWN, false, 1.6)]),
+            ("encoding", "rung of the ladder", &[("encoding", "rung", OWN, false, 1.6)]),
+        ],
+    ),
+];
+
+/// Rates, windows and tokens of the first flows of each kind of controller.
+pub(crate) fn charts(run: &Run, styles: &IndexMap<String, Style>) -> Vec<Option<Chart>> {
+    let mut found: IndexMap<(String, &str), Vec<usize>> = IndexMap::new();
+    for row in 0..run.gauges.len() {
+        let text = |column| run.gauges.text(column, row);
+        if let (Some(flow), Some(side), Some(gauge)) = (text("flow"), text("side"), text("gauge")) {
+            found.entry((directed(flow, side).into_owned(), gauge)).or_default().push(row);
+        }
+    }
+    let mut made = Vec::new();
+    for (gauge, panels) in PANELS {
+        let there = styles.iter().filter(|(flow, _)| found.contains_key(&((*flow).clone(), gauge)));
+        for (flow, style) in there.take(MAX_SENDERS) {
+            let of = |gauge| found.get(&(flow.clone(), gauge)).map(Vec::as_slice);
+            made.extend(panels.iter().map(|panel| of_panel(run, flow, panel, of, &style.colour)));
+        }
+    }
+    made
+}
+
+fn of_panel<'a>(
+    run: &Run,
+    flow: &str,
+    (name, what, gauges): &Gauges,
+    of: impl Fn(&'static str) -> Option<&'a [usize]>,
+    own: &str,
+) -> Option<Chart> {
+    let (mut lines, mut explained) = (Vec::new(), Vec::new());
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for &(gauge, words, colour, dashed, width) in *gauges {
+        let shown = metric(gauge);
+        let curve = held(run, of(gauge).unwrap_or_default(), shown.scale);
+        if curve.0.is_empty() {
+            continue;
+        }
+        // Early reports are out of scale.
+        for value in curve.1.iter().flatten().filter(|it| gauge != "receive_rate" && **it != 0.0) {
+            (least, most) = (least.min(*value), most.max(*value));
+        }
+        let colour = if colour == OWN { own } else { colour };
+        let dashes = if dashed { vec![6.0, 2.5] } else { Vec::new() };
+        lines.push(Line { dashes, width, stepped: 1, ..line(words, colour, &curve) });
+        let (name, meaning) = (shown.name, shown.meaning.trim());
+        explained.push(Explained { line: words, name, meaning });
+    }
+    let unit = metric(gauges[0].0).shown_unit;
+    let panels = vec![Panel { title: String::new(), lines }];
+    let made = chart(format!("{name}-{flow}"), format!("{flow}: {what}"), unit, panels)?;
+    Some(Chart { explained, logarithmic: *name == "rates" && most > SPREAD * least, ..made })
+}
