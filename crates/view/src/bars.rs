@@ -1,8 +1,8 @@
-//! The MOS of calls and what took from it, as bars.
+//! The MOS of calls and what took from it, as bars, with the verdicts and colours of the figures.
 
 use serde::Serialize;
 
-use crate::charts::MAX_FLOWS;
+use crate::chart::MAX_FLOWS;
 use crate::{Run, styles};
 
 /// Impairments that reduce MOS, with their columns and colours.

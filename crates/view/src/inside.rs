@@ -1,8 +1,9 @@
-//! Charts of endpoint state: a rate-controlled sender, a window, a token bucket. As in `figures/inside.py`.
+//! Charts of endpoint state: a rate-controlled sender, a window, a token bucket. As in
+//! `figures/inside.py`; `tests/test_report.py` compares both.
 
 use indexmap::IndexMap;
 
-use crate::charts::{Chart, Explained, Line, Panel, chart, held, line, metric};
+use crate::chart::{Chart, Explained, Line, Panel, chart, held, line, metric};
 use crate::style::Style;
 use crate::{Run, directed};
 

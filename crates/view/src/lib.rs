@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bars;
+mod chart;
 mod charts;
 mod frames;
 mod inside;
@@ -22,7 +23,8 @@ use serde_json::Value;
 use talkspurt_scenario::model::Flow;
 
 pub use bars::{Bar, bars};
-pub use charts::{Chart, Line, Panel, charts};
+pub use chart::{Chart, Line, Panel};
+pub use charts::charts;
 pub use frames::{Call, FATES, calls};
 pub use opinion::{Window, over_time, window_s};
 pub use rows::Rows;

@@ -36,14 +36,12 @@ class Panel(NamedTuple):
 
     Attributes:
         name: the name of the report's chart.
-        what: what the chart is of.
         unit: the label of the axis of the figure.
         lines: the gauges; the input of a rate is drawn on top of it, thinner.
         share: its share of the figure's height.
     """
 
     name: str
-    what: str
     unit: str
     lines: tuple[Line, ...]
     share: float = 1.0
@@ -53,7 +51,6 @@ PANELS: dict[str, tuple[Panel, ...]] = {
     "rate": (
         Panel(
             "rates",
-            "allowed rate",
             "rate / kbit/s",
             (
                 ("receive_rate", "X_recv", FAINT, "-", 1.1),
@@ -64,16 +61,14 @@ PANELS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "rtt",
-            "round-trip time",
             "RTT / ms",
             (("srtt", "RTT", "", "-", 2.4), ("rtt_square_mean", "R_sqmean", INK, "--", 1.1)),
         ),
-        Panel("p", "loss event rate", "p / %", (("loss_event_rate", "p", "", "-", 1.8),)),
+        Panel("p", "p / %", (("loss_event_rate", "p", "", "-", 1.8),)),
     ),
     "cwnd_packets": (
         Panel(
             "window",
-            "window of CCID 2",
             "packets",
             (
                 ("pipe", "pipe", FAINT, "-", 0.8),
@@ -84,14 +79,13 @@ PANELS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel(
             "ack-ratio",
-            "Ack Ratio",
             "packets\nper Ack",
             (("ack_ratio", "Ack Ratio", INK, "-", 1.3),),
         ),
     ),
     "encoding": (
-        Panel("tokens", "tokens saved", "tokens / kB", (("tokens", "tokens", "", "-", 1.3),), 1.4),
-        Panel("encoding", "rung of the ladder", "encoding", (("encoding", "rung", "", "-", 1.8),)),
+        Panel("tokens", "tokens / kB", (("tokens", "tokens", "", "-", 1.3),), 1.4),
+        Panel("encoding", "encoding", (("encoding", "rung", "", "-", 1.8),)),
     ),
 }
 """What is shown of a sender that has a gauge."""
