@@ -119,7 +119,7 @@ pub(crate) fn line(label: &str, colour: &str, (x, values): &Curve) -> Line {
 }
 
 /// The places of the points to draw of a line over sorted `x`: in each column of pixels the first, the last,
-/// the least and the greatest value, and the first of successive missing ones. Few points are all kept.
+/// the (first) least and greatest value, and the first of successive missing ones. Few points are all kept.
 fn kept(x: &[f64], values: &[Option<f64>]) -> Vec<usize> {
     let (Some(first), Some(last)) = (x.first(), x.last()) else { return Vec::new() };
     if x.len() <= 4 * COLUMNS || last <= first {
@@ -141,7 +141,7 @@ fn kept(x: &[f64], values: &[Option<f64>]) -> Vec<usize> {
         };
         kept.extend([start, end]);
         kept.extend(there().min_by(order));
-        kept.extend(there().max_by(order));
+        kept.extend(there().rev().max_by(order));
         let gap =
             |&place: &usize| values[place].is_none() && (place == 0 || values[place - 1].is_some());
         kept.extend(places.iter().copied().filter(gap));
