@@ -17,8 +17,8 @@ import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt import intervals
 from talkspurt._text.format import verdict
-from talkspurt.figures import inside, time
-from talkspurt.figures.style import CAUSE_COLOURS, INK
+from talkspurt.figures import time
+from talkspurt.figures.style import CAUSE_COLOURS
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics import mouth_to_ear
 from talkspurt.report import answer, calls, page, recordings, single
@@ -406,7 +406,7 @@ def whole(line):
 
 
 def test_charts_and_bars_look_like_the_figures(controlled):
-    """Both have the styles of flows, the gauges of controllers, verdicts and the colours of losses."""
+    """Both have the styles of flows, verdicts and the colours of losses."""
     charts, bars = charts_of(controlled)
     by_name = {chart["name"]: chart for chart in charts}
     styles = styles_of(controlled)
@@ -418,18 +418,6 @@ def test_charts_and_bars_look_like_the_figures(controlled):
     assert sorted({line["label"] for line in lines_of(by_name["goodput"])} - {"capacity"}) == (
         sorted(controlled.flows["name"])
     )
-    for gauge, panels in inside.PANELS.items():
-        for flow in inside.directions(controlled, gauge):
-            for panel in panels:
-                lines = lines_of(by_name[f"{panel.name}-{flow}"])
-                there = [
-                    it for it in panel.lines if inside.steps_of(controlled, flow, it[0]).height
-                ]
-                assert [line["label"] for line in lines] == [it[1] for it in there]
-                colours = {"": styles[flow].colour, INK: "ink"}
-                expected = [colours.get(it[2], it[2]) for it in there]
-                assert [line["colour"] for line in lines] == expected
-                assert [bool(line["dashes"]) for line in lines] == [it[3] == "--" for it in there]
     scored = controlled.flows.drop_nulls("mos").select("name", "mos", "r_factor").rows()
     assert [bar["name"] for bar in bars] == [name for name, _, _ in scored]
     for bar, (name, mos, r_factor) in zip(bars, scored, strict=True):

@@ -100,16 +100,20 @@ def schema() -> str:
 def version() -> str:
     """Version of talkspurt."""
 
-def opinion(
-    tables: Mapping[str, ArrowStream], told: str, flow: str, bin_s: float
-) -> list[tuple[float | None, ...]]:
-    """The windows of a direction of a call, with the columns of ``metrics.opinion``.
+def opinion(tables: Mapping[str, ArrowStream], told: str, flow: str, bin_s: float) -> str:
+    """The windows of a direction of a call as JSON, with the columns of ``metrics.opinion``.
 
     From the tables of flows and frames; ``told`` is as in :func:`charts`.
     """
 
 def opinion_window_s(duration_s: float) -> float:
     """The width of the windows of a call of this length."""
+
+def gauge_panels() -> str:
+    """What is shown of the inside of a sender, by the gauge that it has, as JSON.
+
+    Of each panel: name, title, and lines: gauge, label, colour, whether it is dashed, width.
+    """
 
 def charts(tables: Mapping[str, ArrowStream], told: str) -> str:
     """The charts and the bars of a run as JSON, from its tables.

@@ -26,43 +26,23 @@ pub(crate) fn charts(py: Python<'_>, tables: Tables<'_>, told: &str) -> PyResult
     }))
 }
 
-/// What is known of a window, in the order of `talkspurt_view::Window`.
-type Window =
-    (f64, usize, Option<f64>, f64, f64, Option<f64>, Option<f64>, Option<f64>, Option<f64>);
-
-/// The windows of a direction of a call, from the tables of flows and frames.
+/// The windows of a direction of a call as JSON, from the tables of flows and frames.
 #[pyfunction]
-pub(crate) fn opinion(
-    tables: Tables<'_>,
-    told: &str,
-    flow: &str,
-    bin_s: f64,
-) -> PyResult<Vec<Window>> {
+pub(crate) fn opinion(tables: Tables<'_>, told: &str, flow: &str, bin_s: f64) -> PyResult<String> {
     let (tables, told) = read(tables, told)?;
-    let windows = over_time(&Run::of(tables, told), flow, bin_s).into_iter();
-    Ok(windows
-        .map(|one| {
-            let shares = (one.loss_ratio, one.concealed_ratio, one.burst_ratio);
-            let scores = (one.r_factor, one.mos, one.estimated_mos);
-            (
-                one.time_s,
-                one.frames,
-                one.mouth_to_ear_s,
-                shares.0,
-                shares.1,
-                shares.2,
-                scores.0,
-                scores.1,
-                scores.2,
-            )
-        })
-        .collect())
+    Ok(json!(over_time(&Run::of(tables, told), flow, bin_s)).to_string())
 }
 
 /// The width in seconds of the windows of a call of this length.
 #[pyfunction]
 pub(crate) fn opinion_window_s(duration_s: f64) -> f64 {
     talkspurt_view::window_s(duration_s)
+}
+
+/// What is shown of the inside of a sender, by the gauge that it has, as JSON: see `talkspurt_view::PANELS`.
+#[pyfunction]
+pub(crate) fn gauge_panels() -> String {
+    json!(talkspurt_view::PANELS).to_string()
 }
 
 fn read(

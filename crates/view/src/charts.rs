@@ -10,7 +10,7 @@ use crate::frames::{HEARD, codec_s};
 use crate::opinion::{self, Window};
 use crate::style::styles;
 use crate::text::{rate, time};
-use crate::{Rows, Run, Told, directed, inside};
+use crate::{Rows, Run, Told, inside, sided};
 
 /// Points of a goodput line: with finer bins, TCP's bursts would hide everything else.
 const GOODPUT_POINTS: f64 = 120.0;
@@ -315,20 +315,21 @@ fn congestion_window(run: &Run, styles: &Styles) -> Option<Chart> {
 
 /// What an imported trace has of acknowledgements and RTCP.
 fn reported(run: &Run, styles: &Styles) -> Vec<Option<Chart>> {
+    let rows = &run.gauges;
     let of = |(name, title, unit, gauges, scale): (_, &str, _, &[&str], f64)| {
-        let mut senders: IndexMap<&str, Vec<usize>> = IndexMap::new();
-        for row in 0..run.gauges.len() {
-            let text = |column| run.gauges.text(column, row);
-            if text("gauge").is_some_and(|gauge| gauges.contains(&gauge)) {
-                let sender = directed(text("flow")?, text("side")?);
-                if let Some((sender, _)) = styles.get_key_value(&*sender) {
-                    senders.entry(sender).or_default().push(row);
-                }
+        let mut senders: IndexMap<_, Vec<usize>> = IndexMap::new();
+        for row in 0..rows.len() {
+            if rows.text("gauge", row).is_some_and(|gauge| gauges.contains(&gauge)) {
+                let sender = (rows.text("flow", row)?, rows.text("side", row)?);
+                senders.entry(sender).or_default().push(row);
             }
         }
-        let its = senders.iter().take(MAX_FLOWS);
-        let its = its.map(|(flow, places)| (*flow, curve(&run.gauges, places, "value", scale)));
-        of_flows((name, title.to_owned(), unit), its.collect(), styles, 0)
+        let curve = |(sender, places): (&(&str, &str), &Vec<usize>)| {
+            let flow = styles.keys().find(|flow| sided(flow) == *sender)?;
+            Some((flow.as_str(), curve(rows, places, "value", scale)))
+        };
+        let curves = senders.iter().filter_map(curve).take(MAX_FLOWS).collect();
+        of_flows((name, title.to_owned(), unit), curves, styles, 0)
     };
     if run.told.imported { REPORTED.map(of).into() } else { Vec::new() }
 }

@@ -1,11 +1,10 @@
-//! Charts of endpoint state: a rate-controlled sender, a window, a token bucket. As in
-//! `figures/inside.py`; `tests/test_report.py` compares both.
+//! Charts of endpoint state: a rate-controlled sender, a window, a token bucket.
 
 use indexmap::IndexMap;
 
 use crate::chart::{Chart, Explained, Line, Panel, chart, held, line, metric};
 use crate::style::Style;
-use crate::{Run, directed};
+use crate::{Run, sided};
 
 /// Flows of each kind of controller with charts; `talkspurt report` draws those of the others.
 const MAX_SENDERS: usize = 4;
@@ -18,11 +17,11 @@ const OWN: &str = "";
 
 /// Gauges with one axis: the name of the chart, what it is of, and of each line its gauge, label, colour,
 /// whether it is dashed, and its width.
-type Gauges =
+pub type Gauges =
     (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str, bool, f64)]);
 
 /// What is shown of a sender that has a gauge. The input of a rate is drawn on top of it, thinner.
-const PANELS: [(&str, &[Gauges]); 3] = [
+pub const PANELS: [(&str, &[Gauges]); 3] = [
     (
         "rate",
         &[
@@ -43,7 +42,7 @@ const PANELS: [(&str, &[Gauges]); 3] = [
                     ("rtt_square_mean", "R_sqmean", INK, true, 1.1),
                 ],
             ),
-            ("p", "loss event rate", &[("loss_event_rate", "p", OWN, false, 1.6)]),
+            ("p", "loss event rate", &[("loss_event_rate", "p", OWN, false, 1.8)]),
         ],
     ),
     (
@@ -58,32 +57,35 @@ const PANELS: [(&str, &[Gauges]); 3] = [
                     ("cwnd_packets", "cwnd", OWN, false, 1.8),
                 ],
             ),
-            ("ack-ratio", "Ack Ratio", &[("ack_ratio", "Ack Ratio", INK, false, 1.6)]),
+            ("ack-ratio", "Ack Ratio", &[("ack_ratio", "Ack Ratio", INK, false, 1.3)]),
         ],
     ),
     (
         "encoding",
         &[
-            ("tokens", "tokens saved", &[("tokens", "tokens", OWN, false, 1.6)]),
-            ("encoding", "rung of the ladder", &[("encoding", "rung", OWN, false, 1.6)]),
+            ("tokens", "tokens saved", &[("tokens", "tokens", OWN, false, 1.3)]),
+            ("encoding", "rung of the ladder", &[("encoding", "rung", OWN, false, 1.8)]),
         ],
     ),
 ];
 
 /// Rates, windows and tokens of the first flows of each kind of controller.
 pub(crate) fn charts(run: &Run, styles: &IndexMap<String, Style>) -> Vec<Option<Chart>> {
-    let mut found: IndexMap<(String, &str), Vec<usize>> = IndexMap::new();
+    let mut found: IndexMap<_, Vec<usize>> = IndexMap::new();
     for row in 0..run.gauges.len() {
         let text = |column| run.gauges.text(column, row);
         if let (Some(flow), Some(side), Some(gauge)) = (text("flow"), text("side"), text("gauge")) {
-            found.entry((directed(flow, side).into_owned(), gauge)).or_default().push(row);
+            found.entry((flow, side, gauge)).or_default().push(row);
         }
     }
     let mut made = Vec::new();
     for (gauge, panels) in PANELS {
-        let there = styles.iter().filter(|(flow, _)| found.contains_key(&((*flow).clone(), gauge)));
-        for (flow, style) in there.take(MAX_SENDERS) {
-            let of = |gauge| found.get(&(flow.clone(), gauge)).map(Vec::as_slice);
+        let there = styles.iter().filter_map(|(flow, style)| {
+            let (name, side) = sided(flow);
+            found.get(&(name, side, gauge)).map(|_| (flow, name, side, style))
+        });
+        for (flow, name, side, style) in there.take(MAX_SENDERS) {
+            let of = |gauge| found.get(&(name, side, gauge)).map(Vec::as_slice);
             made.extend(panels.iter().map(|panel| of_panel(run, flow, panel, of, &style.colour)));
         }
     }
@@ -98,6 +100,7 @@ fn of_panel<'a>(
     own: &str,
 ) -> Option<Chart> {
     let (mut lines, mut explained) = (Vec::new(), Vec::new());
+    let alone = (gauges.len() == 1).then_some(1.6);
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for &(gauge, words, colour, dashed, width) in *gauges {
         let shown = metric(gauge);
@@ -111,6 +114,7 @@ fn of_panel<'a>(
         }
         let colour = if colour == OWN { own } else { colour };
         let dashes = if dashed { vec![6.0, 2.5] } else { Vec::new() };
+        let width = alone.unwrap_or(width);
         lines.push(Line { dashes, width, stepped: 1, ..line(words, colour, &curve) });
         let (name, meaning) = (shown.name, shown.meaning.trim());
         explained.push(Explained { line: words, name, meaning });

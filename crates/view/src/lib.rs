@@ -15,8 +15,6 @@ mod style;
 mod table;
 mod text;
 
-use std::borrow::Cow;
-
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,6 +24,7 @@ pub use bars::{Bar, bars};
 pub use chart::{Chart, Line, Panel};
 pub use charts::charts;
 pub use frames::{Call, FATES, calls};
+pub use inside::{Gauges, PANELS};
 pub use opinion::{Window, over_time, window_s};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};
@@ -110,9 +109,4 @@ impl Run {
 /// The flow of a direction, and the side that sends in it.
 fn sided(direction: &str) -> (&str, &'static str) {
     direction.strip_suffix(".reverse").map_or((direction, "from"), |name| (name, "to"))
-}
-
-/// The direction in which a side of a flow sends.
-fn directed<'a>(flow: &'a str, side: &str) -> Cow<'a, str> {
-    if side == "to" { format!("{flow}.reverse").into() } else { flow.into() }
 }

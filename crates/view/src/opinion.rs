@@ -4,6 +4,7 @@
 //! bad, not how users would rate it afterwards. A window over the whole call gives the call's score.
 
 use indexmap::IndexMap;
+use serde::Serialize;
 use talkspurt_app::source::Config;
 use talkspurt_experiment::{Heard, opinion};
 
@@ -11,7 +12,7 @@ use crate::frames::HEARD;
 use crate::{Run, sided};
 
 /// A window in which frames were captured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Window {
     /// Its start.
     pub time_s: f64,

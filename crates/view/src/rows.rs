@@ -1,8 +1,10 @@
 //! Rows of a table by column.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef};
+use arrow_array::{Array as _, ArrayRef, new_empty_array};
 use arrow_schema::DataType;
 use indexmap::{IndexMap, IndexSet};
 use talkspurt_record::Table;
@@ -12,36 +14,8 @@ use talkspurt_record::Table;
 pub struct Rows {
     length: usize,
     numbers: IndexMap<String, Vec<Option<f64>>>,
-    texts: IndexMap<String, Texts>,
-}
-
-/// A column of texts, most of which occur often.
-#[derive(Clone, Debug, Default)]
-struct Texts {
-    words: IndexSet<String>,
-    places: Vec<Option<usize>>,
-}
-
-impl Texts {
-    fn extend<'a>(&mut self, texts: impl IntoIterator<Item = Option<&'a str>>) {
-        let mut last = None;
-        for text in texts {
-            if let Some(text) = text
-                && last.is_none_or(|(word, _)| word != text)
-            {
-                let place = self.words.get_index_of(text);
-                last = Some((
-                    text,
-                    place.unwrap_or_else(|| self.words.insert_full(text.to_owned()).0),
-                ));
-            }
-            self.places.push(text.and(last).map(|(_, place)| place));
-        }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = Option<&str>> {
-        self.places.iter().map(|place| Some(self.words[(*place)?].as_str()))
-    }
+    /// Equal texts of a table are shared: a table of gauges has millions.
+    texts: IndexMap<String, Vec<Option<Arc<str>>>>,
 }
 
 impl Rows {
@@ -50,12 +24,13 @@ impl Rows {
     pub fn of(table: &Table) -> Self {
         let length = table.batches.iter().map(|batch| batch.num_rows()).sum();
         let mut rows = Self { length, ..Self::default() };
+        let mut shared = IndexSet::new();
         for (place, field) in table.schema.fields().iter().enumerate() {
             let parts = table.batches.iter().map(|batch| batch.column(place));
             let name = field.name().clone();
-            if is_text(field.data_type()) {
-                let all = rows.texts.entry(name).or_default();
-                parts.for_each(|part| all.extend(texts(part)));
+            if texts(&new_empty_array(field.data_type())).is_some() {
+                let all = parts.filter_map(texts).flatten();
+                rows.texts.insert(name, all.map(|text| Some(share(&mut shared, text?))).collect());
             } else {
                 rows.numbers.insert(name, parts.flat_map(numbers).collect());
             }
@@ -73,7 +48,7 @@ impl Rows {
                 all.numbers.entry(name.clone()).or_default().extend(values);
             }
             for (name, values) in &rows.texts {
-                all.texts.entry(name.clone()).or_default().extend(values.iter());
+                all.texts.entry(name.clone()).or_default().extend_from_slice(values);
             }
         }
         all
@@ -100,8 +75,7 @@ impl Rows {
     /// A text of a row.
     #[must_use]
     pub fn text(&self, column: &str, row: usize) -> Option<&str> {
-        let Texts { words, places } = self.texts.get(column)?;
-        Some(&words[(*places.get(row)?)?])
+        self.texts.get(column)?.get(row)?.as_deref()
     }
 
     /// The values of a column of numbers, by row.
@@ -122,53 +96,51 @@ impl Rows {
 
     /// The columns of texts.
     pub fn texts(&self) -> impl Iterator<Item = (&str, Vec<Option<&str>>)> {
-        self.texts.iter().map(|(name, texts)| (name.as_str(), texts.iter().collect()))
+        let all = self.texts.iter();
+        all.map(|(name, texts)| (name.as_str(), texts.iter().map(Option::as_deref).collect()))
     }
 
     /// The places of the rows with each text of a column, by first occurrence.
     #[must_use]
     pub fn by(&self, column: &str) -> IndexMap<&str, Vec<usize>> {
-        let Some(texts) = self.texts.get(column) else { return IndexMap::new() };
-        let mut found = vec![Vec::new(); texts.words.len()];
-        for (row, place) in texts.places.iter().enumerate() {
-            place.into_iter().for_each(|place| found[*place].push(row));
+        let mut found: IndexMap<&str, Vec<usize>> = IndexMap::new();
+        for (row, text) in self.texts.get(column).into_iter().flatten().enumerate() {
+            found.entry(text.as_deref().unwrap_or_default()).or_default().push(row);
         }
-        texts.words.iter().map(String::as_str).zip(found).collect()
+        found
     }
 
     /// The places of the rows with a text in a column.
     #[must_use]
     pub fn with(&self, column: &str, text: &str) -> Vec<usize> {
-        let Some(texts) = self.texts.get(column) else { return Vec::new() };
-        let word = texts.words.get_index_of(text);
-        let there = |row: &usize| word.is_some() && texts.places[*row] == word;
-        (0..self.length).filter(there).collect()
+        (0..self.length).filter(|&row| self.text(column, row) == Some(text)).collect()
     }
 }
 
-fn is_text(kind: &DataType) -> bool {
-    match kind {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, words) => is_text(words),
-        _ => false,
-    }
+fn share(shared: &mut IndexSet<Arc<str>>, text: &str) -> Arc<str> {
+    shared.get(text).cloned().unwrap_or_else(|| {
+        let text: Arc<str> = text.into();
+        shared.insert(text.clone());
+        text
+    })
 }
 
-/// The texts of a part of a column for which [`is_text`].
-fn texts(part: &ArrayRef) -> Vec<Option<&str>> {
-    if let Some(texts) = part.as_string_opt::<i32>() {
-        texts.iter().collect()
-    } else if let Some(texts) = part.as_string_opt::<i64>() {
-        texts.iter().collect()
-    } else if let Some(texts) = part.as_string_view_opt() {
-        texts.iter().collect()
-    } else if let Some(kept) = part.as_any_dictionary_opt().filter(|kept| !kept.values().is_empty())
-    {
-        let (words, keys) = (texts(kept.values()), kept.normalized_keys());
-        (0..part.len()).map(|row| words[keys[row]].filter(|_| part.is_valid(row))).collect()
-    } else {
-        vec![None; part.len()]
-    }
+/// The texts of an array; none of another type.
+fn texts(part: &ArrayRef) -> Option<Vec<Option<&str>>> {
+    Some(match part.data_type() {
+        DataType::Utf8 => part.as_string::<i32>().iter().collect(),
+        DataType::LargeUtf8 => part.as_string::<i64>().iter().collect(),
+        DataType::Utf8View => part.as_string_view().iter().collect(),
+        DataType::Dictionary(..) => {
+            let kept = part.as_any_dictionary();
+            let words = texts(kept.values())?;
+            // Keys of an array without words cannot be normalized.
+            let keys = if words.is_empty() { Vec::new() } else { kept.normalized_keys() };
+            let word = |row: usize| words[keys[row]];
+            (0..part.len()).map(|row| part.is_valid(row).then(|| word(row)).flatten()).collect()
+        }
+        _ => return None,
+    })
 }
 
 fn numbers(part: &ArrayRef) -> Vec<Option<f64>> {
@@ -178,5 +150,35 @@ fn numbers(part: &ArrayRef) -> Vec<Option<f64>> {
         floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect()
     } else {
         vec![None; part.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::Int8Type;
+    use arrow_array::{
+        DictionaryArray, LargeStringArray, RecordBatch, StringArray, StringViewArray,
+    };
+
+    use super::*;
+
+    #[test]
+    fn texts_of_all_types_are_read() {
+        let expected = [Some("a"), None, Some("b"), Some("a")];
+        let columns: [(&str, ArrayRef); 5] = [
+            ("plain", Arc::new(StringArray::from(expected.to_vec()))),
+            ("large", Arc::new(LargeStringArray::from(expected.to_vec()))),
+            ("view", Arc::new(StringViewArray::from(expected.to_vec()))),
+            ("kept", Arc::new(expected.into_iter().collect::<DictionaryArray<Int8Type>>())),
+            ("none", Arc::new([None; 4].into_iter().collect::<DictionaryArray<Int8Type>>())),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("equal lengths");
+        let rows = Rows::of(&Table { schema: batch.schema(), batches: vec![batch.clone(), batch] });
+        assert_eq!(rows.len(), 8);
+        for (name, texts) in rows.texts() {
+            let expected = if name == "none" { [None; 4] } else { expected };
+            assert_eq!(texts, [expected, expected].concat(), "{name}");
+        }
+        assert_eq!((rows.texts().count(), rows.with("kept", "a")), (5, vec![0, 3, 4, 7]));
     }
 }

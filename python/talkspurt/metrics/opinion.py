@@ -41,8 +41,8 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     ``burst_ratio``, ``r_factor``, ``mos`` and ``estimated_mos``; no rows for a flow without speech.
     """
     tables = {"flows": result.flows.filter(name=flow), "frames": result.frames(flow)}
-    rows = _core.opinion(tables, json.dumps(told(result, [flow])), flow, bin_s)
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    windows = _core.opinion(tables, json.dumps(told(result, [flow])), flow, bin_s)
+    return pl.DataFrame(json.loads(windows), schema=SCHEMA)
 
 
 def told(result: RunData, directions: Iterable[str]) -> dict[str, Any]:
