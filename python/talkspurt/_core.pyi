@@ -109,10 +109,11 @@ def opinion(tables: Mapping[str, ArrowStream], told: str, flow: str, bin_s: floa
 def opinion_window_s(duration_s: float) -> float:
     """The width of the windows of a call of this length."""
 
-def gauge_panels() -> str:
-    """What is shown of the inside of a sender, by the gauge that it has, as JSON.
+def gauge_lines() -> str:
+    """What is shown of the inside of senders, as JSON.
 
-    Of each panel: name, title, and lines: gauge, label, colour, whether it is dashed, width.
+    Of each line: the gauge that a sender has, name and title of its panel, gauge, label, colour,
+    whether it is dashed, width.
     """
 
 def charts(tables: Mapping[str, ArrowStream], told: str) -> str:

@@ -47,7 +47,7 @@ mod _core {
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,
         version,
-        view_charts::{charts, gauge_panels, opinion, opinion_window_s},
+        view_charts::{charts, gauge_lines, opinion, opinion_window_s},
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

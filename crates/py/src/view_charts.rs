@@ -39,10 +39,10 @@ pub(crate) fn opinion_window_s(duration_s: f64) -> f64 {
     talkspurt_view::window_s(duration_s)
 }
 
-/// What is shown of the inside of a sender, by the gauge that it has, as JSON: see `talkspurt_view::PANELS`.
+/// What is shown of the inside of senders as JSON: see `talkspurt_view::GAUGE_LINES`.
 #[pyfunction]
-pub(crate) fn gauge_panels() -> String {
-    json!(talkspurt_view::PANELS).to_string()
+pub(crate) fn gauge_lines() -> String {
+    json!(talkspurt_view::GAUGE_LINES).to_string()
 }
 
 fn read(

@@ -24,7 +24,7 @@ pub use bars::{Bar, bars};
 pub use chart::{Chart, Line, Panel};
 pub use charts::charts;
 pub use frames::{Call, FATES, calls};
-pub use inside::{Gauges, PANELS};
+pub use inside::{GAUGE_LINES, GaugeLine};
 pub use opinion::{Window, over_time, window_s};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
@@ -59,8 +61,11 @@ AXES = {
     "encoding": ("encoding", 1.0),
 }
 PANELS = {
-    gauge: tuple(Panel(name, tuple(map(tuple, lines)), *AXES[name]) for name, _, lines in panels)
-    for gauge, panels in json.loads(_core.gauge_panels())
+    gauge: tuple(
+        Panel(name, tuple(tuple(line[3:]) for line in lines), *AXES[name])
+        for name, lines in groupby(of, itemgetter(1))
+    )
+    for gauge, of in groupby(json.loads(_core.gauge_lines()), itemgetter(0))
 }
 """What is shown of a sender that has a gauge."""
 FILLED = ("pipe", "tokens")
