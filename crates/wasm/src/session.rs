@@ -256,7 +256,6 @@ impl Session {
             "digest": digest,
             "duration_s": run.told.duration_s,
             "charts": view::charts(run),
-            "bars": view::bars(run),
             "calls": view::calls(run),
             "fates": view::FATES,
             "sounds": sounds,
