@@ -110,7 +110,7 @@ class Results {
       runs.push({
         settings: axes.map(({ name }) => String(told.settings[name])),
         replicate: told.replicate, seed: told.seed, digest: told.digest ?? null, duration_s: told.duration_s,
-        scenario: await this.text(`${folder}scenario.toml`), topology: await this.json(`${folder}topology.json`),
+        imported: "imported" in told, scenario: await this.text(`${folder}scenario.toml`), topology: await this.json(`${folder}topology.json`),
       });
     }
     const replications = manifest.replications ?? 1;

@@ -83,7 +83,7 @@ def test_figure_and_chart_show_the_same(lossy):
     steps = ax.collections[0].get_segments()
     assert [y for ((_, y), _) in steps] == pytest.approx(known)
     assert [x for (_, (x, _)) in steps] == pytest.approx([*(1.5 * i for i in range(1, 14)), 20.0])
-    chart = next(chart for chart in charts.of_result(lossy) if chart["name"] == "mos")
+    chart = next(one for one in charts.of_result(lossy)[0] if one["name"] == "mos")
     line = chart["panels"][0]["lines"][0]
     assert line["x"][:3] == [0.0, 1.5, 3.0]
     assert line["values"] == pytest.approx([known[0], *known], abs=1e-4)

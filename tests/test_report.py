@@ -16,11 +16,13 @@ import pytest
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt import intervals
+from talkspurt._text.format import verdict
 from talkspurt.figures import time
+from talkspurt.figures.style import CAUSE_COLOURS
+from talkspurt.figures.time import styles_of
 from talkspurt.metrics import mouth_to_ear
 from talkspurt.report import answer, calls, page, recordings, single
 from talkspurt.report import study as study_report
-from talkspurt.report.charts import COLUMNS, chart_of, line_of
 from talkspurt.report.charts import of_result as charts_of
 
 CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
@@ -403,25 +405,25 @@ def whole(line):
     return dict(points)
 
 
-def test_long_series_are_thinned_but_keep_their_extremes():
-    x = [float(i) for i in range(10_000)]
-    values = [0.5 + i % 2 / 1000 for i in range(10_000)]
-    values[1234], values[1235], values[7000] = 7.0, -3.0, None
-    other = [1.0] * 10_000
-    other[4321] = 9.0
-    first, second = (whole(line_of("a", "#000", (), x, it)) for it in (values, other))
-    assert len(first) <= 4 * COLUMNS + 1 and len(second) <= 4 * COLUMNS
-    assert (first[1234.0], first[1235.0], first[7000.0], second[4321.0]) == (7.0, -3.0, None, 9.0)
-    assert {0.0, 9999.0} <= set(first)
-    assert all(value == values[int(at)] for at, value in first.items())
-
-
-def test_a_chart_needs_lines_with_two_places():
-    line = line_of("b", "#000", (), [0.0, 2.0, 9.0], [3.0, None, 4.0])
-    assert whole(line) == {0.0: 3.0, 2.0: None, 9.0: 4.0}
-    assert chart_of("c", "C", "", [("", []), ("b", [line])])["panels"][0]["title"] == "b"
-    assert chart_of("c", "C", "", [("", [])]) is None
-    assert chart_of("c", "C", "", [("", [line_of("d", "#000", (), [1.0], [1.0])])]) is None
+def test_charts_and_bars_look_like_the_figures(controlled):
+    """Both have the styles of flows, verdicts and the colours of losses."""
+    charts, bars = charts_of(controlled)
+    by_name = {chart["name"]: chart for chart in charts}
+    styles = styles_of(controlled)
+    for line in lines_of(by_name["goodput"]):
+        look = styles.get(line["label"])
+        if line["look"] != "area":
+            assert (line["colour"], line["marker"]) == (look.colour, look.marker)
+            assert tuple(line["dashes"]) == look.dashes and line["background"] == look.in_background
+    assert sorted({line["label"] for line in lines_of(by_name["goodput"])} - {"capacity"}) == (
+        sorted(controlled.flows["name"])
+    )
+    scored = controlled.flows.drop_nulls("mos").select("name", "mos", "r_factor").rows()
+    assert [bar["name"] for bar in bars] == [name for name, _, _ in scored]
+    for bar, (name, mos, r_factor) in zip(bars, scored, strict=True):
+        assert bar["colour"] == styles[name].colour
+        assert bar["words"] == f"{mos:.2f} {verdict(r_factor).short}"
+        assert {cause: colour for cause, colour, _, _ in bar["lost"]} == CAUSE_COLOURS
 
 
 def test_the_parts_of_mouth_to_ear_delay_add_up_to_it(result):
@@ -461,7 +463,7 @@ def test_more_than_six_lines_are_distributed_over_panels(folder):
     (folder / "many.toml").write_text(text, encoding="utf-8")
     result = talkspurt.run(folder / "many.toml")
     assert result.flows.height == 11
-    charts = {chart["name"]: chart for chart in charts_of(result)}
+    charts = {chart["name"]: chart for chart in charts_of(result)[0]}
     for name in ("delay", "goodput"):
         panels = charts[name]["panels"]
         assert len(panels) > 1

@@ -19,7 +19,6 @@ from conftest import write_wav
 from talkspurt import scores
 from talkspurt._commands.entry import _in_full
 from talkspurt.errors import BadInputError, MissingExtraError
-from talkspurt.figures.time import styles_of
 from talkspurt.report import charts
 from talkspurt.results.audio import Audio, read_wav
 from talkspurt.runs import scoring
@@ -195,7 +194,7 @@ def test_a_call_is_the_mean_of_its_segments(long_call, tmp_path):
 
 def test_the_chart_of_segments_has_gaps(long_call):
     long_call.score()
-    (chart, *_) = [one for one in charts._sound(long_call, styles_of(long_call)) if one]
+    (chart,) = [one for one in charts.of_result(long_call)[0] if one["name"] == "pesq"]
     (line,) = chart["panels"][0]["lines"]
     values = dict(zip(line["x"], line["values"], strict=True))
     at = long_call.scores["start_s"][0]

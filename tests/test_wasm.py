@@ -5,7 +5,6 @@ Node; the page that uses it is tested in a browser.
 from __future__ import annotations
 
 import json
-import math
 import os
 from pathlib import Path
 
@@ -61,28 +60,14 @@ def test_the_module_gives_the_results_of_the_native_build(name, files):
 
 
 def test_a_chart_of_a_page_is_that_of_the_report():
-    """Both compute the same lines and their styles, and the same outcomes of frames."""
+    """Both have the same charts, and the same outcomes of frames."""
     from talkspurt.report import calls, charts
 
     scenario = "scenarios/first-call.toml"
     [run] = asked(scenario, SPEECH)["runs"]
     native = talkspurt.run(ROOT / scenario)
-    of_report = {chart["name"]: chart for chart in charts.of_result(native)}
-    for chart in run["charts"]:
-        other = of_report[chart["name"]]
-        assert chart["title"] == other["title"]
-        for panel, expected in zip(chart["panels"], other["panels"], strict=True):
-            assert panel["title"] == expected["title"]
-            for line, its in zip(panel["lines"], expected["lines"], strict=True):
-                for key in ("label", "colour", "dashes", "marker", "background", "stepped"):
-                    assert line[key] == its[key], (chart["name"], line["label"])
-                assert line["width"] == pytest.approx(its["width"])
-                for key in ("x", "values"):
-                    expected_values = [math.nan if it is None else it for it in its[key]]
-                    values = [math.nan if it is None else it for it in line[key]]
-                    near = pytest.approx(expected_values, rel=1e-4, abs=1e-9, nan_ok=True)
-                    assert values == near, (chart["name"], line["label"], key)
-    assert set(of_report) - {chart["name"] for chart in run["charts"]} == {"mos"}
+    assert run["charts"] == charts.of_result(native)[0]
+    assert "mos" in {chart["name"] for chart in run["charts"]}
     signals = calls.of_result(native).data()["signals"]
     fates = {one["name"]: [list(run) for run in one["fates"]] for one in signals if "fates" in one}
     assert {call["name"]: call["fates"] for call in run["calls"]} == fates

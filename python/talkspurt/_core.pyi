@@ -100,20 +100,27 @@ def schema() -> str:
 def version() -> str:
     """Version of talkspurt."""
 
-def opinion(
-    flow: str,
-    reverse: bool,
-    played: list[int],
-    mouth_to_ear_s: float | None,
-    loss: float,
-    burst_ratio: float | None,
-    recovered: float,
-    whole: tuple[float | None, float | None, float | None],
-) -> tuple[float | None, float | None, float | None]:
-    """R, MOS and estimated MOS of what was heard of a part of a call.
+def opinion(tables: Mapping[str, ArrowStream], told: str, flow: str, bin_s: float) -> str:
+    """The windows of a direction of a call as JSON, with the columns of ``metrics.opinion``.
 
-    ``flow`` is JSON of a resolved scenario, ``recovered`` a share of the frames; ``whole`` has the
-    mean payload of a packet and the shares of packets with FEC and DRED, of the whole call.
+    From the tables of flows and frames; ``told`` is as in :func:`charts`.
+    """
+
+def opinion_window_s(duration_s: float) -> float:
+    """The width of the windows of a call of this length."""
+
+def gauge_lines() -> str:
+    """What is shown of the inside of senders, as JSON.
+
+    Of each line: the gauge that a sender has, name and title of its panel, gauge, label, colour,
+    whether it is dashed, width.
+    """
+
+def charts(tables: Mapping[str, ArrowStream], told: str) -> str:
+    """The charts and the bars of a run as JSON, from its tables.
+
+    ``told`` is JSON: topology, duration_s, interval_s, flows with speech as in a resolved scenario,
+    imported, and name and label of models of sound. Raises ValueError if it is wrong.
     """
 
 def capture(file: bytes) -> tuple[ArrowStream, ArrowStream, ArrowStream, int, int]:

@@ -3,8 +3,8 @@
 //!
 //! `plan::Plan` is a parsed and checked scenario file; `run::Job` is work in progress: one of its runs, an
 //! export to another tool, a part of a run for the report, or a run that only counts what it sends;
-//! `outcome::Outcome` is a run's result, and `opinion` scores a part of a call; `emulation` runs one in real
-//! time, with packets of programs; `measure` serves and makes measurements of real paths and calls over them,
+//! `outcome::Outcome` is a run's result; `view_charts` has the charts of one, and scores of parts of a call;
+//! `emulation` runs one in real time, with packets of programs; `measure` serves and makes measurements of real paths and calls over them,
 //! `call` has voices and devices, `options` reads their options; `capture` reads a capture file. `av` gives the
 //! engine the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
 
@@ -17,12 +17,12 @@ mod capture;
 mod emulation;
 #[cfg(target_os = "linux")]
 mod measure;
-mod opinion;
 #[cfg(target_os = "linux")]
 mod options;
 mod outcome;
 mod plan;
 mod run;
+mod view_charts;
 
 use pyo3::prelude::*;
 
@@ -43,11 +43,11 @@ mod _core {
         capture::{
             capture, jitter_buffer, listen, rtcp_reports, rtcp_round_trips, rtp_payloads, sdp_media,
         },
-        opinion::opinion,
         outcome::{Outcome, metrics, types},
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,
         version,
+        view_charts::{charts, gauge_lines, opinion, opinion_window_s},
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

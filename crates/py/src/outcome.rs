@@ -19,7 +19,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{Layout, Options, Recorder, Recording, Table as Batches};
 
 /// The stream name of the Arrow PyCapsule interface.
-const STREAM: &CStr = c"arrow_array_stream";
+pub(crate) const STREAM: &CStr = c"arrow_array_stream";
 
 /// Results of a run.
 #[pyclass(frozen)]

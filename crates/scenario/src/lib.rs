@@ -39,5 +39,5 @@ pub use expand::Alike;
 pub use load::{Point, Study, Use, load, load_for, resolve};
 pub use network::Network;
 pub use problem::{Problem, Problems};
-pub use resolved::{lines, numbers, to_toml, values};
+pub use resolved::{lines, numbers, resolved, to_toml, values};
 pub use schema::schema;

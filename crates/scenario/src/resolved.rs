@@ -29,6 +29,12 @@ pub fn values(resolved: &str) -> Result<Json, String> {
     Ok(with_values(|| serde_json::to_value(scenario)).unwrap_or(plain))
 }
 
+/// The resolved scenario that a text is; `None` of an import, which has keys of its own.
+#[must_use]
+pub fn resolved(text: &str) -> Option<Scenario> {
+    toml::from_str(text).ok()
+}
+
 /// The line of each key of a scenario's text, including tables, in order. List elements are numbered from
 /// 0.
 #[must_use]

@@ -1,20 +1,17 @@
-//! Charts of a run over time, with as few points as can be seen: `charts.js` draws them.
+//! The charts of a run: over time, and the distribution of the delays of voice frames.
 
 use indexmap::IndexMap;
-use serde::Serialize;
-use talkspurt_proto::metric::Metric;
 
-use crate::Run;
+use crate::chart::{
+    Chart, Curve, Curves, Line, MAX_FLOWS, Over, Panel, Styles, by_kind, chart, curve, held, line,
+    lines, metric, of_flows,
+};
 use crate::frames::{HEARD, codec_s};
-use crate::style::{Kind, Style, styles};
-use crate::text::{rate, short, time};
+use crate::opinion::{self, Window};
+use crate::style::styles;
+use crate::text::{rate, time};
+use crate::{Rows, Run, Told, inside, sided};
 
-/// Columns of pixels of a chart.
-const COLUMNS: usize = 500;
-/// Maximum flows drawn.
-const MAX_FLOWS: usize = 24;
-/// Maximum lines in a panel.
-const MAX_LINES: usize = 6;
 /// Points of a goodput line: with finer bins, TCP's bursts would hide everything else.
 const GOODPUT_POINTS: f64 = 120.0;
 /// Bins of the parts of mouth-to-ear delay.
@@ -29,208 +26,38 @@ const PARTS: [(&str, &str); 4] = [
     ("playout buffer", "#B08A2E"),
 ];
 
-/// A chart, as `charts.js` documents it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Chart {
-    name: &'static str,
-    title: String,
-    unit: &'static str,
-    panels: Vec<Panel>,
-    note: String,
-    range: Option<[f64; 2]>,
-    stacked: bool,
-    over: Over,
-}
-
-/// What the x axis is of.
-#[derive(Clone, Debug, Serialize)]
-struct Over {
-    label: &'static str,
-    unit: &'static str,
-}
-
-const TIME: Over = Over { label: "time", unit: "s" };
-
-/// Lines with common axes.
-#[derive(Clone, Debug, Serialize)]
-pub struct Panel {
-    title: String,
-    lines: Vec<Line>,
-}
-
-/// A line, or an area.
-#[derive(Clone, Debug, Serialize)]
-pub struct Line {
-    label: String,
-    colour: String,
-    dashes: Vec<f64>,
-    x: Vec<f64>,
-    values: Vec<Option<f64>>,
-    width: f64,
-    marker: &'static str,
-    look: &'static str,
-    /// 1: a value holds until the next place; −1: it held since the last one.
-    stepped: i8,
-    background: bool,
-}
-
-/// Places and values.
-type Curve = (Vec<f64>, Vec<Option<f64>>);
-type Curves<'a> = IndexMap<&'a str, Curve>;
+/// What an imported trace has of acknowledgements and RTCP: name, title, unit, gauges, scale.
+const REPORTED: [(&str, &str, &str, &[&str], f64); 4] = [
+    ("reported-rtt", "Round-trip times in the capture", "ms", &["rtcp_rtt", "capture_rtt"], 1e3),
+    ("reported-loss", "Loss that receivers reported", "%", &["reported_loss"], 100.0),
+    ("feedback-loss", "Loss in congestion control feedback", "%", &["feedback_loss"], 100.0),
+    ("feedback-marks", "ECN marks in congestion control feedback", "%", &["feedback_marks"], 100.0),
+];
+/// Length of a judged segment in seconds, as in `scores/__init__.py`.
+const SEGMENT_S: f64 = 8.0;
+/// What is shorter is rounding, not a segment that was left out.
+const MIN_GAP_S: f64 = 1e-6;
 
 /// All charts for which a run has data.
 #[must_use]
 pub fn charts(run: &Run) -> Vec<Chart> {
     let styles = styles(&run.flows);
-    let charts = [
+    let mut charts = vec![
         mouth_to_ear(run),
         delay(run, &styles),
         goodput(run, &styles),
         not_heard(run, &styles),
+        opinion_over_time(run, &styles),
         of_links(run, "queue", "Packets waiting where queues are longest", "queue_packets"),
         of_links(run, "sojourn", "Longest wait in a queue", "sojourn_max_s"),
         congestion_window(run, &styles),
-        delivered_within(run, &styles),
     ];
+    charts.extend(reported(run, &styles));
+    charts.extend(inside::charts(run, &styles));
+    charts.extend(sound(run, &styles));
+    charts.push(delivered_within(run, &styles));
+    charts.push(film(run, &styles));
     charts.into_iter().flatten().collect()
-}
-
-/// A chart; none without lines of at least two points in all.
-fn chart(
-    name: &'static str,
-    title: String,
-    unit: &'static str,
-    mut panels: Vec<Panel>,
-) -> Option<Chart> {
-    panels.retain(|panel| !panel.lines.is_empty());
-    let mut places = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.x);
-    let first = places.next()?;
-    places.any(|place| place != first).then_some(())?;
-    let note = String::new();
-    Some(Chart { name, title, unit, panels, note, range: None, stacked: false, over: TIME })
-}
-
-fn line(label: &str, colour: &str, (x, values): &Curve) -> Line {
-    let kept = kept(x, values);
-    Line {
-        label: label.to_owned(),
-        colour: colour.to_owned(),
-        dashes: Vec::new(),
-        x: kept.iter().map(|&place| short(x[place])).collect(),
-        values: kept.iter().map(|&place| values[place].map(short)).collect(),
-        width: 1.6,
-        marker: "",
-        look: "line",
-        stepped: 0,
-        background: false,
-    }
-}
-
-/// The places of the points to draw of a line over sorted `x`: in each column of pixels the first, the last,
-/// the least and the greatest value, and the first of successive missing ones. Few points are all kept.
-fn kept(x: &[f64], values: &[Option<f64>]) -> Vec<usize> {
-    let (Some(first), Some(last)) = (x.first(), x.last()) else { return Vec::new() };
-    if x.len() <= 4 * COLUMNS || last <= first {
-        return (0..x.len()).collect();
-    }
-    let column = |place: usize| {
-        let column = ((x[place] - first) / (last - first) * COLUMNS as f64) as usize;
-        column.min(COLUMNS - 1)
-    };
-    let mut kept = Vec::new();
-    let mut start = 0;
-    while start < x.len() {
-        let inside = (start..x.len()).take_while(|&place| column(place) == column(start));
-        let places: Vec<usize> = inside.collect();
-        let end = places[places.len() - 1];
-        let there = || places.iter().copied().filter(|&place| values[place].is_some());
-        let order = |one: &usize, other: &usize| {
-            values[*one].unwrap_or_default().total_cmp(&values[*other].unwrap_or_default())
-        };
-        kept.extend([start, end]);
-        kept.extend(there().min_by(order));
-        kept.extend(there().max_by(order));
-        let gap =
-            |&place: &usize| values[place].is_none() && (place == 0 || values[place - 1].is_some());
-        kept.extend(places.iter().copied().filter(gap));
-        start = end + 1;
-    }
-    kept.sort_unstable();
-    kept.dedup();
-    kept
-}
-
-/// Lines of flows in their styles, background first, each thinner than those below it.
-fn lines(curves: &Curves<'_>, styles: &IndexMap<String, Style>, stepped: i8) -> Vec<Line> {
-    let mut shown: Vec<_> =
-        curves.iter().filter(|(_, (_, values))| values.iter().any(Option::is_some)).collect();
-    shown.sort_by_key(|(name, _)| !styles[**name].in_background);
-    let count = shown.len();
-    shown
-        .into_iter()
-        .enumerate()
-        .map(|(place, (name, curve))| {
-            let style = &styles[*name];
-            let width = if style.in_background { 1.2 } else { width(place, count) };
-            Line {
-                dashes: style.dashes.to_vec(),
-                marker: style.marker,
-                background: style.in_background,
-                width,
-                stepped,
-                ..line(name, &style.colour, curve)
-            }
-        })
-        .collect()
-}
-
-/// The width of a line: each is thinner than those below it, so that equal lines are visible.
-fn width(place: usize, count: usize) -> f64 {
-    if count > MAX_LINES {
-        return 1.5;
-    }
-    let step = 1.7 / (count.max(2) - 1) as f64;
-    1.3 + step * (count - 1 - place) as f64
-}
-
-/// A chart of a line for each flow, in as many panels as needed.
-fn of_flows(
-    (name, title, unit): (&'static str, String, &'static str),
-    curves: Curves<'_>,
-    styles: &IndexMap<String, Style>,
-    stepped: i8,
-) -> Option<Chart> {
-    let panels = by_kind(curves.keys().copied().collect(), styles);
-    let drawn = panels.into_iter().map(|(title, flows)| {
-        let own = flows.into_iter().map(|flow| (flow, curves[flow].clone())).collect();
-        Panel { title, lines: lines(&own, styles, stepped) }
-    });
-    chart(name, title, unit, drawn.collect())
-}
-
-/// One panel, if that is enough; otherwise those of each kind of traffic.
-fn by_kind<'a>(
-    flows: Vec<&'a str>,
-    styles: &IndexMap<String, Style>,
-) -> Vec<(String, Vec<&'a str>)> {
-    if flows.len() <= MAX_LINES {
-        return vec![(String::new(), flows)];
-    }
-    let kinds = Kind::ALL.into_iter().flat_map(|kind| {
-        let its: Vec<_> = flows.iter().copied().filter(|flow| styles[*flow].kind == kind).collect();
-        let count = its.len().div_ceil(MAX_LINES);
-        let part = move |n: usize| {
-            let part = its[its.len() * n / count..its.len() * (n + 1) / count].to_vec();
-            let title = match (count, &part[..]) {
-                (1, _) | (_, []) => kind.name().to_owned(),
-                (_, [first, .., last]) => format!("{}: {first} … {last}", kind.name()),
-                (_, [only]) => format!("{}: {only}", kind.name()),
-            };
-            (title, part)
-        };
-        (0..count).map(part)
-    });
-    kinds.collect()
 }
 
 fn some(chart: Option<Chart>, total: usize, what: &str) -> Option<Chart> {
@@ -241,62 +68,65 @@ fn some(chart: Option<Chart>, total: usize, what: &str) -> Option<Chart> {
     Some(chart)
 }
 
-fn metric(name: &str) -> &'static Metric {
-    let known = talkspurt_record::FLOW_METRICS.iter().chain(talkspurt_record::LINK_METRICS);
-    known.into_iter().find(|one| one.name == name).expect("a metric of a table")
-}
-
-/// The curve of a column of a table over time, of these rows, in its shown unit.
-fn curve(rows: &crate::Rows, places: &[usize], column: &str, scale: f64) -> Curve {
-    let time = |&row: &usize| rows.number("time_s", row).unwrap_or_default();
-    let value = |&row: &usize| rows.number(column, row).map(|value| value * scale);
-    (places.iter().map(time).collect(), places.iter().map(value).collect())
-}
-
-fn delay(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
+fn delay(run: &Run, styles: &Styles) -> Option<Chart> {
     let shown = metric("delay_mean_s");
     let rows = run.series.by("flow");
-    let its =
-        |flow| rows.get(flow).map(|places| curve(&run.series, places, shown.name, shown.scale));
-    let names = styles.keys().map(String::as_str).take(MAX_FLOWS);
-    let curves = names.filter_map(|flow| Some((flow, its(flow)?))).collect();
+    let curves = styles.keys().take(MAX_FLOWS).map(|flow| {
+        let places = rows.get(flow.as_str()).map_or(&[][..], Vec::as_slice);
+        (flow.as_str(), curve(&run.series, places, shown.name, shown.scale))
+    });
+    let curves = curves.collect();
     let title = "One-way network delay".to_owned();
     some(of_flows(("delay", title, shown.shown_unit), curves, styles, 0), styles.len(), "flows")
 }
 
-/// Means of a column over several bins, and their total width in seconds.
-fn smooth(rows: &crate::Rows, places: &[usize], column: &str, scale: f64) -> (Curve, f64) {
-    let (ends, values) = curve(rows, places, column, scale);
-    let step = ((ends.len() as f64 / GOODPUT_POINTS).round() as usize).max(1);
-    let mean = |part: &[Option<f64>]| {
-        let there: Vec<f64> = part.iter().copied().flatten().collect();
-        (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
-    };
-    let last = |part: &[f64]| part[part.len() - 1];
-    let smoothed = (ends.chunks(step).map(last).collect(), values.chunks(step).map(mean).collect());
-    (smoothed, ends.get(step - 1).copied().unwrap_or_default())
+/// The ends of the bins of a table over time.
+fn ends(rows: &Rows, places: impl Iterator<Item = usize>) -> Vec<f64> {
+    let mut ends: Vec<f64> = places.filter_map(|row| rows.number("time_s", row)).collect();
+    ends.sort_by(f64::total_cmp);
+    ends.dedup();
+    ends
+}
+
+/// Bins to take together, and their total width in seconds: bins begin at 0.
+fn together(ends: &[f64]) -> (usize, f64) {
+    let count = ((ends.len() as f64 / GOODPUT_POINTS).round_ties_even() as usize).max(1);
+    (count, ends.get(count - 1).copied().unwrap_or_default())
+}
+
+/// Means of a column over several bins, in a place for each of them.
+fn smooth(rows: &Rows, places: &[usize], column: &str, scale: f64, ends: &[f64]) -> Curve {
+    let (times, values) = curve(rows, places, column, scale);
+    let (count, _) = together(ends);
+    let bin = |time: f64| ends.partition_point(|end| *end < time) / count;
+    let both: Vec<_> = times.into_iter().zip(values).collect();
+    let parts = both.chunk_by(|one, other| bin(one.0) == bin(other.0));
+    parts
+        .map(|part| (part[part.len() - 1].0, mean(part.iter().filter_map(|(_, value)| *value))))
+        .unzip()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    (count > 0.0).then_some(sum / count)
 }
 
 /// Goodput, with the capacity of the bottleneck behind it.
-fn goodput(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
+fn goodput(run: &Run, styles: &Styles) -> Option<Chart> {
     let shown = metric("goodput_bps");
     let rows = run.series.by("flow");
-    let mut width = 0.0;
-    let mut curves = Curves::new();
-    for flow in styles.keys().take(MAX_FLOWS) {
-        let Some(places) = rows.get(flow.as_str()) else { continue };
-        let (curve, its) = smooth(&run.series, places, "goodput_bps", shown.scale);
-        width = its;
-        curves.insert(flow, curve);
-    }
+    let bins = ends(&run.series, 0..run.series.len());
+    let curves = styles.keys().take(MAX_FLOWS).map(|flow| {
+        let places = rows.get(flow.as_str()).map_or(&[][..], Vec::as_slice);
+        (flow.as_str(), smooth(&run.series, places, "goodput_bps", shown.scale, &bins))
+    });
+    let curves: Curves<'_> = curves.collect();
     let links = run.link_series.by("link");
-    let mean = |places: &Vec<usize>| {
-        let there: Vec<f64> =
-            places.iter().filter_map(|&row| run.link_series.number("capacity_bps", row)).collect();
-        (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
-    };
-    let capacity: IndexMap<&str, f64> =
-        links.iter().filter_map(|(link, places)| Some((*link, mean(places)?))).collect();
+    let rate_of = |row: &usize| run.link_series.number("capacity_bps", *row);
+    let capacity: IndexMap<&str, f64> = links
+        .iter()
+        .filter_map(|(link, places)| Some((*link, mean(places.iter().filter_map(rate_of))?)))
+        .collect();
     let mut groups: IndexMap<Option<String>, Vec<&str>> = IndexMap::new();
     for flow in curves.keys() {
         let known = run.route(flow).into_iter().filter(|link| capacity.contains_key(link.as_str()));
@@ -313,14 +143,16 @@ fn goodput(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
             if let Some(link) = &link {
                 title.push(format!("{link}, mean {}", rate(capacity[link.as_str()])));
                 let places = &links[link.as_str()];
-                let (curve, _) = smooth(&run.link_series, places, "capacity_bps", shown.scale);
-                lines.insert(0, area(curve));
+                let bins = ends(&run.link_series, places.iter().copied());
+                let rows = &run.link_series;
+                let capacity = smooth(rows, places, "capacity_bps", shown.scale, &bins);
+                lines.insert(0, area(capacity));
             }
             title.extend((!kind.is_empty()).then_some(kind));
             panels.push(Panel { title: title.join(", "), lines });
         }
     }
-    let mut title = format!("Goodput, means over {}", time(width));
+    let mut title = format!("Goodput, means over {}", time(together(&bins).1));
     if panels.iter().flat_map(|panel| &panel.lines).any(|line| line.look == "area") {
         title += ", before the capacity of bottlenecks";
     }
@@ -335,17 +167,13 @@ fn area((ends, values): Curve) -> Line {
 }
 
 /// Cumulative count of unheard frames: where the line climbs, speech is missing.
-fn not_heard(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
-    let frames = run.frames.by("flow");
-    let ends: Vec<f64> = {
-        let first = run.series.by("flow").values().next().cloned().unwrap_or_default();
-        first.iter().filter_map(|&row| run.series.number("time_s", row)).collect()
-    };
+fn not_heard(run: &Run, styles: &Styles) -> Option<Chart> {
+    let ends = ends(&run.series, 0..run.series.len());
     let mut curves = Curves::new();
-    for (flow, places) in frames.iter().take(MAX_FLOWS) {
+    for (flow, places) in calls(run) {
         let unheard = places
             .iter()
-            .filter(|&&row| run.frames.text("fate", row).is_none_or(|fate| !HEARD.contains(&fate)));
+            .filter(|&&row| run.frames.text("fate", row).is_some_and(|it| !HEARD.contains(&it)));
         let mut times: Vec<f64> =
             unheard.filter_map(|&row| run.frames.number("captured_s", row)).collect();
         times.sort_by(f64::total_cmp);
@@ -356,21 +184,59 @@ fn not_heard(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
         curves.insert(flow, (ends.clone(), ends.iter().map(count).collect()));
     }
     let title = "Voice frames not heard so far".to_owned();
-    some(of_flows(("not-heard", title, "frames"), curves, styles, 0), frames.len(), "calls")
+    of_flows(("not-heard", title, "frames"), curves, styles, 0)
+}
+
+/// The first calls, with the rows of their frames.
+fn calls(run: &Run) -> impl Iterator<Item = (&str, Vec<usize>)> {
+    let mut frames = run.frames.by("flow");
+    let its = move |flow| (flow, frames.swap_remove(flow).unwrap_or_default());
+    run.calls().take(MAX_FLOWS).map(its)
+}
+
+/// MOS of windows, each a step up to its end.
+fn opinion_over_time(run: &Run, styles: &Styles) -> Option<Chart> {
+    let Told { duration_s, .. } = run.told;
+    let width = opinion::window_s(duration_s);
+    let windows: IndexMap<&str, Vec<Window>> = run
+        .calls()
+        .take(MAX_FLOWS)
+        .map(|call| (call, opinion::over_time(run, call, width)))
+        .collect();
+    // What is drawn of calls is the first that one of them has.
+    let scored = windows.values().flatten().any(|window| window.mos.is_some());
+    let estimated = windows.values().flatten().any(|window| window.estimated_mos.is_some());
+    let is_estimate = !scored && estimated;
+    let score = |window: &Window| if is_estimate { window.estimated_mos } else { window.mos };
+    let mut starts: Vec<f64> = windows.values().flatten().map(|window| window.time_s).collect();
+    starts.sort_by(f64::total_cmp);
+    starts.dedup();
+    // A step begins at the end of the previous one.
+    let ends = starts.iter().map(|start| (start + width).min(duration_s));
+    let x: Vec<f64> = starts.first().copied().into_iter().chain(ends).collect();
+    let curves = windows.iter().map(|(call, windows)| {
+        let at = |start: &f64| windows.iter().find(|it| it.time_s == *start).and_then(score);
+        let values = starts.first().into_iter().chain(&starts).map(at).collect();
+        (*call, (x.clone(), values))
+    });
+    let label = metric(if is_estimate { "estimated_mos" } else { "mos" }).label;
+    let title = format!("{label} of each window of {}", time(width));
+    let made = of_flows(("mos", title, ""), curves.collect(), styles, -1)?;
+    Some(Chart { range: Some([0.9, 4.6]), ..made })
 }
 
 /// The parts of the mouth-to-ear delay of each call, on top of each other: means of the frames that were heard.
 /// A frame that was recovered from a later packet was not delivered itself: all its time after it was sent is
 /// that of the buffer, which waited for that packet.
 fn mouth_to_ear(run: &Run) -> Option<Chart> {
-    let frames = run.frames.by("flow");
-    let interval = run.interval_s;
-    let bin_s = interval * (run.duration_s / interval / MAX_BINS).round().max(1.0);
+    let interval = run.told.interval_s;
+    let bins = (run.told.duration_s / interval / MAX_BINS).round_ties_even();
+    let bin_s = interval * bins.max(1.0);
     let mut panels = Vec::new();
-    for (flow, places) in frames.iter().take(MAX_FLOWS) {
+    for (flow, places) in calls(run) {
         let codec_s = codec_s(run, flow);
-        let mut bins: IndexMap<u64, (f64, [f64; 4])> = IndexMap::new();
-        for &row in places {
+        let mut bins: IndexMap<i64, (f64, [f64; 4])> = IndexMap::new();
+        for row in places {
             let at = |column| run.frames.number(column, row);
             let heard = run.frames.text("fate", row).is_some_and(|fate| HEARD.contains(&fate));
             let (true, Some(captured), Some(taken), Some(played)) =
@@ -381,7 +247,7 @@ fn mouth_to_ear(run: &Run) -> Option<Chart> {
             let ready = taken.min(captured + codec_s);
             let arrived = at("delivered_s").unwrap_or(taken);
             let parts = [ready - captured, taken - ready, arrived - taken, played - arrived];
-            let (count, sums) = bins.entry((captured / bin_s) as u64).or_default();
+            let (count, sums) = bins.entry((captured / bin_s).floor() as i64).or_default();
             *count += 1.0;
             sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part * 1e3);
         }
@@ -394,11 +260,11 @@ fn mouth_to_ear(run: &Run) -> Option<Chart> {
             let means = bins.values().map(|(count, sums)| Some(sums[part] / count)).collect();
             Line { width: 1.0, ..line(words, colour, &(times.clone(), means)) }
         });
-        panels.push(Panel { title: (*flow).to_owned(), lines: lines.collect() });
+        panels.push(Panel { title: flow.to_owned(), lines: lines.collect() });
     }
     let title = "Mouth-to-ear delay and its parts".to_owned();
     let made = chart("mouth-to-ear", title, "ms", panels);
-    some(made.map(|chart| Chart { stacked: true, ..chart }), frames.len(), "calls")
+    some(made.map(|chart| Chart { stacked: true, ..chart }), run.calls().count(), "calls")
 }
 
 /// The links with the longest mean queues: within a tenth of the longest, at most four.
@@ -433,32 +299,82 @@ fn of_links(run: &Run, name: &'static str, title: &str, measure: &'static str) -
     chart(name, title.to_owned(), unit, vec![Panel { title: String::new(), lines }])
 }
 
-/// The congestion window of the side that opens, until the end.
-fn congestion_window(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
-    let gauges = &run.gauges;
-    let flows = gauges.by("flow");
-    let mut curves = Curves::new();
-    for (flow, places) in &flows {
-        let own = places.iter().copied().filter(|&row| {
-            gauges.text("gauge", row) == Some("cwnd") && gauges.text("side", row) == Some("from")
-        });
-        let own: Vec<usize> = own.collect();
-        let (mut times, mut values) = curve(gauges, &own, "value", 1e-3);
-        let Some(last) = values.last().copied() else { continue };
-        times.push(run.duration_s);
-        values.push(last);
-        if curves.len() < MAX_FLOWS && styles.contains_key(*flow) {
-            curves.insert(flow, (times, values));
+/// The congestion window of the side that opens.
+fn congestion_window(run: &Run, styles: &Styles) -> Option<Chart> {
+    let mut flows: IndexMap<&str, Vec<usize>> = IndexMap::new();
+    for row in run.gauges.with("gauge", "cwnd") {
+        let known = run.gauges.text("flow", row).filter(|flow| styles.contains_key(*flow));
+        if let (Some(flow), Some("from")) = (known, run.gauges.text("side", row)) {
+            flows.entry(flow).or_default().push(row);
         }
     }
+    let its = flows.iter().take(MAX_FLOWS);
+    let curves = its.map(|(flow, places)| (*flow, held(run, places, 1e-3))).collect();
     of_flows(("cwnd", "Congestion window".to_owned(), "kB"), curves, styles, 1)
 }
 
+/// What an imported trace has of acknowledgements and RTCP.
+fn reported(run: &Run, styles: &Styles) -> Vec<Option<Chart>> {
+    let rows = &run.gauges;
+    let of = |(name, title, unit, gauges, scale): (_, &str, _, &[&str], f64)| {
+        let mut senders: IndexMap<_, Vec<usize>> = IndexMap::new();
+        for row in 0..rows.len() {
+            if rows.text("gauge", row).is_some_and(|gauge| gauges.contains(&gauge)) {
+                let sender = (rows.text("flow", row)?, rows.text("side", row)?);
+                senders.entry(sender).or_default().push(row);
+            }
+        }
+        let curve = |(sender, places): (&(&str, &str), &Vec<usize>)| {
+            let flow = styles.keys().find(|flow| sided(flow) == *sender)?;
+            Some((flow.as_str(), curve(rows, places, "value", scale)))
+        };
+        let curves = senders.iter().filter_map(curve).take(MAX_FLOWS).collect();
+        of_flows((name, title.to_owned(), unit), curves, styles, 0)
+    };
+    if run.told.imported { REPORTED.map(of).into() } else { Vec::new() }
+}
+
+/// The scores of the segments of calls, a chart for each model.
+fn sound(run: &Run, styles: &Styles) -> Vec<Option<Chart>> {
+    let rows = &run.scores;
+    let flows = rows.by("flow");
+    let of = |(model, label): &(String, String)| {
+        let steps = |places: &Vec<usize>| -> Vec<(f64, f64, Option<f64>)> {
+            let step = |&row: &usize| {
+                let start = rows.number("start_s", row)?;
+                Some((start, start + rows.number("duration_s", row)?, rows.number(model, row)))
+            };
+            places.iter().filter_map(step).collect()
+        };
+        let steps: IndexMap<&str, _> =
+            flows.iter().map(|(flow, its)| (*flow, steps(its))).collect();
+        let mut x = Vec::new();
+        for its in steps.values() {
+            x.extend(its.iter().flat_map(|(start, end, _)| [*start, *end]));
+            // Between segments that were judged, a point without a value interrupts the line.
+            let gaps = its.windows(2).map(|pair| (pair[0].1, pair[1].0));
+            let gaps = gaps.filter(|(end, start)| start - end > MIN_GAP_S);
+            x.extend(gaps.map(|(end, start)| f64::midpoint(end, start)));
+        }
+        x.sort_by(f64::total_cmp);
+        x.dedup();
+        let curves = steps.iter().map(|(flow, its)| {
+            // The step that ends at a time or after it: it is drawn back to the one before.
+            let at =
+                |time: &f64| its.iter().find(|(start, end, _)| (start..=end).contains(&time))?.2;
+            (*flow, (x.clone(), x.iter().map(at).collect()))
+        });
+        let title = format!("{label} of each judged segment of {SEGMENT_S} s");
+        let made = of_flows((model, title, ""), curves.collect(), styles, -1)?;
+        Some(Chart { range: Some([0.9, 5.1]), ..made })
+    };
+    run.told.models.iter().map(of).collect()
+}
+
 /// Share of frames delivered within a time since capture: the delay a buffer must bridge.
-fn delivered_within(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart> {
-    let frames = run.frames.by("flow");
+fn delivered_within(run: &Run, styles: &Styles) -> Option<Chart> {
     let mut curves = Curves::new();
-    for (flow, places) in frames.iter().take(MAX_FLOWS) {
+    for (flow, places) in calls(run) {
         let took = |&row: &usize| {
             let delivered = run.frames.number("delivered_s", row)?;
             Some((delivered - run.frames.number("captured_s", row)?) * 1e3)
@@ -480,4 +396,34 @@ fn delivered_within(run: &Run, styles: &IndexMap<String, Style>) -> Option<Chart
     let made = of_flows(("delay-ecdf", title, "%"), curves, styles, 1)?;
     let over = Over { label: "time from capture to delivery", unit: "ms" };
     Some(Chart { range: Some([0.0, 102.0]), over, ..made })
+}
+
+/// The delay of each frame of video; below, those that were never complete.
+fn film(run: &Run, styles: &Styles) -> Option<Chart> {
+    let frames = run.video_frames.by("flow");
+    let names = frames.keys().copied().take(MAX_FLOWS).collect();
+    let mut panels = Vec::new();
+    for (title, flows) in by_kind(names, styles) {
+        let mut lines = Vec::new();
+        for flow in flows {
+            let (mut whole, mut never) = (Curve::default(), Curve::default());
+            for &row in &frames[flow] {
+                let number = |column| run.video_frames.number(column, row);
+                let Some(captured) = number("captured_s") else { continue };
+                let delay = number("complete_s").map(|complete| (complete - captured) * 1e3);
+                let curve = if delay.is_some() { &mut whole } else { &mut never };
+                curve.0.push(captured);
+                curve.1.push(Some(delay.unwrap_or(0.0)));
+            }
+            lines.push(Line { look: "points", ..line(flow, &styles[flow].colour, &whole) });
+            if !never.0.is_empty() {
+                let words = format!("{flow}: never complete");
+                lines.push(Line { look: "points", ..line(&words, "ink", &never) });
+            }
+        }
+        panels.push(Panel { title, lines });
+    }
+    let title =
+        "Delay of each frame of video, from capture to its last packet; at 0: never complete";
+    chart("frame-delay", title.to_owned(), "ms", panels)
 }

@@ -4,17 +4,28 @@
 
 #![forbid(unsafe_code)]
 
+mod bars;
+mod chart;
 mod charts;
 mod frames;
+mod inside;
+mod opinion;
 mod rows;
 mod style;
 mod table;
 mod text;
 
+use indexmap::IndexMap;
+use serde::Deserialize;
 use serde_json::Value;
+use talkspurt_scenario::model::Flow;
 
-pub use charts::{Chart, Line, Panel, charts};
+pub use bars::{Bar, bars};
+pub use chart::{Chart, Line, Panel};
+pub use charts::charts;
 pub use frames::{Call, FATES, calls};
+pub use inside::{GAUGE_LINES, GaugeLine};
+pub use opinion::{Window, over_time, window_s};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};
 pub use table::{Cell, Column, Table, flow_columns, of_flows, of_links, of_study};
@@ -33,25 +44,36 @@ pub struct Run {
     pub gauges: Rows,
     /// Frames of voice.
     pub frames: Rows,
+    /// Frames of video.
+    pub video_frames: Rows,
+    /// Scores of segments of calls; a column for each model.
+    pub scores: Rows,
+    /// What is known beside the tables.
+    pub told: Told,
+}
+
+/// What is known of a run beside its tables.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Told {
     /// The network, as `talkspurt_experiment::topology` describes it.
     pub topology: Value,
     /// Its length in seconds.
     pub duration_s: f64,
     /// The width of a bin of the series in seconds.
     pub interval_s: f64,
+    /// Settings of the flows with speech, by name.
+    pub flows: IndexMap<String, Flow>,
+    /// Whether it is a capture or a trace.
+    pub imported: bool,
+    /// Name and label of the models of sound.
+    pub models: Vec<(String, String)>,
 }
 
 impl Run {
-    /// The run with these tables, each asked for by its name, and with the network as
-    /// `talkspurt_experiment::topology` describes it.
+    /// A run with these tables, by name; those that are not known have no rows.
     #[must_use]
-    pub fn of(
-        table: impl Fn(&str) -> Option<Rows>,
-        topology: Value,
-        duration_s: f64,
-        interval_s: f64,
-    ) -> Self {
-        let rows = |name| table(name).unwrap_or_default();
+    pub fn of(rows: impl Fn(&str) -> Rows, told: Told) -> Self {
         Self {
             flows: rows("flows"),
             links: rows("links"),
@@ -59,10 +81,16 @@ impl Run {
             link_series: rows("link_series"),
             gauges: rows("gauges"),
             frames: rows("frames"),
-            topology,
-            duration_s,
-            interval_s,
+            video_frames: rows("video_frames"),
+            scores: rows("scores"),
+            told,
         }
+    }
+
+    /// The directions with speech.
+    fn calls(&self) -> impl Iterator<Item = &str> {
+        let speaks = |row: &usize| self.flows.text("source", *row) == Some("speech");
+        (0..self.flows.len()).filter(speaks).filter_map(|row| self.flows.text("name", row))
     }
 
     /// The links that a direction of a flow passes on its first route.
@@ -74,7 +102,7 @@ impl Run {
     }
 
     fn flow(&self, name: &str) -> Option<&Value> {
-        self.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
+        self.told.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
     }
 }
 

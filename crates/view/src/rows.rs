@@ -1,9 +1,12 @@
 //! Rows of a table by column.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array as _, ArrayRef};
-use indexmap::IndexMap;
+use arrow_array::{Array as _, ArrayRef, new_empty_array};
+use arrow_schema::DataType;
+use indexmap::{IndexMap, IndexSet};
 use serde::Deserialize;
 use talkspurt_record::Table;
 
@@ -13,7 +16,8 @@ use talkspurt_record::Table;
 pub struct Rows {
     length: usize,
     numbers: IndexMap<String, Vec<Option<f64>>>,
-    texts: IndexMap<String, Vec<Option<String>>>,
+    /// Equal texts of a table are shared: a table of gauges has millions.
+    texts: IndexMap<String, Vec<Option<Arc<str>>>>,
 }
 
 #[derive(Deserialize)]
@@ -25,11 +29,14 @@ enum Column {
 
 impl From<IndexMap<String, Column>> for Rows {
     fn from(columns: IndexMap<String, Column>) -> Self {
-        let mut rows = Self::default();
+        let (mut rows, mut shared) = (Self::default(), IndexSet::new());
         for (name, column) in columns {
             let length = match column {
                 Column::Numbers(values) => rows.numbers.entry(name).or_insert(values).len(),
-                Column::Texts(values) => rows.texts.entry(name).or_insert(values).len(),
+                Column::Texts(values) => {
+                    let texts = values.into_iter().map(|it| Some(share(&mut shared, &it?)));
+                    rows.texts.entry(name).or_insert(texts.collect()).len()
+                }
             };
             rows.length = rows.length.max(length);
         }
@@ -38,18 +45,20 @@ impl From<IndexMap<String, Column>> for Rows {
 }
 
 impl Rows {
-    /// The rows of a table.
+    /// The rows of a table, of whose columns those of texts, integers of 64 bits and floats count.
     #[must_use]
     pub fn of(table: &Table) -> Self {
         let length = table.batches.iter().map(|batch| batch.num_rows()).sum();
         let mut rows = Self { length, ..Self::default() };
+        let mut shared = IndexSet::new();
         for (place, field) in table.schema.fields().iter().enumerate() {
-            let parts = || table.batches.iter().map(|batch| batch.column(place));
+            let parts = table.batches.iter().map(|batch| batch.column(place));
             let name = field.name().clone();
-            if parts().all(|part| part.as_string_opt::<i32>().is_some()) {
-                rows.texts.insert(name, parts().flat_map(texts).collect());
+            if texts(&new_empty_array(field.data_type())).is_some() {
+                let all = parts.filter_map(texts).flatten();
+                rows.texts.insert(name, all.map(|text| Some(share(&mut shared, text?))).collect());
             } else {
-                rows.numbers.insert(name, parts().flat_map(numbers).collect());
+                rows.numbers.insert(name, parts.flat_map(numbers).collect());
             }
         }
         rows
@@ -112,8 +121,9 @@ impl Rows {
     }
 
     /// The columns of texts.
-    pub fn texts(&self) -> impl Iterator<Item = (&str, &[Option<String>])> {
-        self.texts.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
+    pub fn texts(&self) -> impl Iterator<Item = (&str, Vec<Option<&str>>)> {
+        let all = self.texts.iter();
+        all.map(|(name, texts)| (name.as_str(), texts.iter().map(Option::as_deref).collect()))
     }
 
     /// The places of the rows with each text of a column, by first occurrence.
@@ -125,10 +135,38 @@ impl Rows {
         }
         found
     }
+
+    /// The places of the rows with a text in a column.
+    #[must_use]
+    pub fn with(&self, column: &str, text: &str) -> Vec<usize> {
+        (0..self.length).filter(|&row| self.text(column, row) == Some(text)).collect()
+    }
 }
 
-fn texts(part: &ArrayRef) -> Vec<Option<String>> {
-    part.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+fn share(shared: &mut IndexSet<Arc<str>>, text: &str) -> Arc<str> {
+    shared.get(text).cloned().unwrap_or_else(|| {
+        let text: Arc<str> = text.into();
+        shared.insert(text.clone());
+        text
+    })
+}
+
+/// The texts of an array; none of another type.
+fn texts(part: &ArrayRef) -> Option<Vec<Option<&str>>> {
+    Some(match part.data_type() {
+        DataType::Utf8 => part.as_string::<i32>().iter().collect(),
+        DataType::LargeUtf8 => part.as_string::<i64>().iter().collect(),
+        DataType::Utf8View => part.as_string_view().iter().collect(),
+        DataType::Dictionary(..) => {
+            let kept = part.as_any_dictionary();
+            let words = texts(kept.values())?;
+            // Keys of an array without words cannot be normalized.
+            let keys = if words.is_empty() { Vec::new() } else { kept.normalized_keys() };
+            let word = |row: usize| words[keys[row]];
+            (0..part.len()).map(|row| part.is_valid(row).then(|| word(row)).flatten()).collect()
+        }
+        _ => return None,
+    })
 }
 
 fn numbers(part: &ArrayRef) -> Vec<Option<f64>> {
@@ -138,5 +176,35 @@ fn numbers(part: &ArrayRef) -> Vec<Option<f64>> {
         floats.iter().map(|value| value.filter(|value| !value.is_nan())).collect()
     } else {
         vec![None; part.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::Int8Type;
+    use arrow_array::{
+        DictionaryArray, LargeStringArray, RecordBatch, StringArray, StringViewArray,
+    };
+
+    use super::*;
+
+    #[test]
+    fn texts_of_all_types_are_read() {
+        let expected = [Some("a"), None, Some("b"), Some("a")];
+        let columns: [(&str, ArrayRef); 5] = [
+            ("plain", Arc::new(StringArray::from(expected.to_vec()))),
+            ("large", Arc::new(LargeStringArray::from(expected.to_vec()))),
+            ("view", Arc::new(StringViewArray::from(expected.to_vec()))),
+            ("kept", Arc::new(expected.into_iter().collect::<DictionaryArray<Int8Type>>())),
+            ("none", Arc::new([None; 4].into_iter().collect::<DictionaryArray<Int8Type>>())),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("equal lengths");
+        let rows = Rows::of(&Table { schema: batch.schema(), batches: vec![batch.clone(), batch] });
+        assert_eq!(rows.len(), 8);
+        for (name, texts) in rows.texts() {
+            let expected = if name == "none" { [None; 4] } else { expected };
+            assert_eq!(texts, [expected, expected].concat(), "{name}");
+        }
+        assert_eq!((rows.texts().count(), rows.with("kept", "a")), (5, vec![0, 3, 4, 7]));
     }
 }

@@ -1,5 +1,5 @@
 //! A family of colours per kind of traffic, a shade and a marker per transport: as in `figures/style.py`;
-//! `tests/test_wasm.py` compares both.
+//! `tests/test_report.py` compares both.
 
 use indexmap::IndexMap;
 use serde::Serialize;

@@ -12,7 +12,9 @@ use talkspurt_app::codec::opus::LACKING;
 use talkspurt_experiment::{Audio, Finished, Shared, run, topology};
 use talkspurt_proto::metric::View;
 use talkspurt_record::{Recording, Tables};
-use talkspurt_scenario::{Point, Problem, Study, Use, load_for, numbers, to_toml, values};
+use talkspurt_scenario::{
+    Point, Problem, Study, Use, load_for, numbers, resolved, to_toml, values,
+};
 use talkspurt_view as view;
 use talkspurt_view::{Rows, Run};
 
@@ -87,6 +89,8 @@ struct Told {
     /// The resolved scenario.
     scenario: String,
     topology: Value,
+    /// Whether it is a capture or a trace.
+    imported: bool,
 }
 
 impl Told {
@@ -264,6 +268,7 @@ impl Session {
             duration_s: point.scenario.duration.as_secs_f64(),
             scenario: to_toml(&point.scenario),
             topology: topology(&point.scenario, &point.network),
+            imported: false,
         }))
     }
 
@@ -381,12 +386,12 @@ impl Session {
             "settings": told.settings,
             "seed": told.seed,
             "digest": digest,
-            "duration_s": run.duration_s,
+            "duration_s": run.told.duration_s,
             "charts": view::charts(run),
             "calls": view::calls(run),
             "fates": view::FATES,
             "sounds": sounds,
-            "topology": run.topology,
+            "topology": run.told.topology,
             "tables": {
                 "calls": view::of_flows(run, View::ReportCalls, &self.judged_by),
                 "flows": view::of_flows(run, View::ReportFlows, &[]),
@@ -415,17 +420,30 @@ impl Session {
 
 fn opened(number: usize, point: &Point, finished: Finished) -> Opened {
     let Finished { digest, recording, audio, duration_s, .. } = finished;
-    let network = topology(&point.scenario, &point.network);
-    let interval_s = point.scenario.record.interval.as_secs_f64();
+    let told = view::Told {
+        topology: topology(&point.scenario, &point.network),
+        duration_s,
+        interval_s: point.scenario.record.interval.as_secs_f64(),
+        flows: point.scenario.expanded().into_owned().flows,
+        ..view::Told::default()
+    };
     let tables = Tabled::Recorded(Box::new(recording));
-    let run = Run::of(|name| tables.rows(name), network, duration_s, interval_s);
+    let run = Run::of(|name| tables.rows(name).unwrap_or_default(), told);
     Opened { number, digest: Some(digest), run, audio, tables }
 }
 
 /// A run of a results folder, whose sound is in files of the page.
 fn read(number: usize, told: Told, tables: Tabled) -> Result<Opened, String> {
-    let interval_s = told.values()?["record"]["interval"].as_f64().unwrap_or_default();
-    let run = Run::of(|name| tables.rows(name), told.topology, told.duration_s, interval_s);
+    let scenario = resolved(&told.scenario);
+    let known = view::Told {
+        interval_s: told.values()?["record"]["interval"].as_f64().unwrap_or_default(),
+        topology: told.topology,
+        duration_s: told.duration_s,
+        flows: scenario.map(|it| it.expanded().into_owned().flows).unwrap_or_default(),
+        imported: told.imported,
+        ..view::Told::default()
+    };
+    let run = Run::of(|name| tables.rows(name).unwrap_or_default(), known);
     Ok(Opened { number, digest: told.digest, run, audio: Vec::new(), tables })
 }
 

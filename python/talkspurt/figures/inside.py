@@ -6,11 +6,15 @@ gauge, which holds its value until it changes.
 
 from __future__ import annotations
 
+import json
 import math
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from talkspurt import _core
 from talkspurt.figures import decimating
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 REVERSE = ".reverse"
 """Suffix of the answering side's direction, after its flow's name."""
 
-Line = tuple[str, str, str, str, float]
-"""Gauge, its label, colour (empty for the flow's), line style and width."""
+Line = tuple[str, str, str, bool, float]
+"""Gauge, its label, colour (empty for the flow's), whether it is dashed, and width."""
 
 
 class Panel(NamedTuple):
@@ -36,63 +40,32 @@ class Panel(NamedTuple):
 
     Attributes:
         name: the name of the report's chart.
-        what: what the chart is of.
-        unit: the label of the axis of the figure.
         lines: the gauges; the input of a rate is drawn on top of it, thinner.
+        unit: the label of the axis of the figure.
         share: its share of the figure's height.
     """
 
     name: str
-    what: str
-    unit: str
     lines: tuple[Line, ...]
-    share: float = 1.0
+    unit: str
+    share: float
 
 
-PANELS: dict[str, tuple[Panel, ...]] = {
-    "rate": (
-        Panel(
-            "rates",
-            "allowed rate",
-            "rate / kbit/s",
-            (
-                ("receive_rate", "X_recv", FAINT, "-", 1.1),
-                ("rate", "X", "", "-", 2.4),
-                ("equation_rate", "X_calc", INK, "--", 1.1),
-            ),
-            2.4,
-        ),
-        Panel(
-            "rtt",
-            "round-trip time",
-            "RTT / ms",
-            (("srtt", "RTT", "", "-", 2.4), ("rtt_square_mean", "R_sqmean", INK, "--", 1.1)),
-        ),
-        Panel("p", "loss event rate", "p / %", (("loss_event_rate", "p", "", "-", 1.8),)),
-    ),
-    "cwnd_packets": (
-        Panel(
-            "window",
-            "window of CCID 2",
-            "packets",
-            (
-                ("pipe", "pipe", FAINT, "-", 0.8),
-                ("ssthresh_packets", "ssthresh", INK, "--", 1.2),
-                ("cwnd_packets", "cwnd", "", "-", 1.8),
-            ),
-            2.6,
-        ),
-        Panel(
-            "ack-ratio",
-            "Ack Ratio",
-            "packets\nper Ack",
-            (("ack_ratio", "Ack Ratio", INK, "-", 1.3),),
-        ),
-    ),
-    "encoding": (
-        Panel("tokens", "tokens saved", "tokens / kB", (("tokens", "tokens", "", "-", 1.3),), 1.4),
-        Panel("encoding", "rung of the ladder", "encoding", (("encoding", "rung", "", "-", 1.8),)),
-    ),
+AXES = {
+    "rates": ("rate / kbit/s", 2.4),
+    "rtt": ("RTT / ms", 1.0),
+    "p": ("p / %", 1.0),
+    "window": ("packets", 2.6),
+    "ack-ratio": ("packets\nper Ack", 1.0),
+    "tokens": ("tokens / kB", 1.4),
+    "encoding": ("encoding", 1.0),
+}
+PANELS = {
+    gauge: tuple(
+        Panel(name, tuple(tuple(line[3:]) for line in lines), *AXES[name])
+        for name, lines in groupby(of, itemgetter(1))
+    )
+    for gauge, of in groupby(json.loads(_core.gauge_lines()), itemgetter(0))
 }
 """What is shown of a sender that has a gauge."""
 FILLED = ("pipe", "tokens")
@@ -172,11 +145,12 @@ def _panel(result: RunData, name: str, ax: Axes, panel: Panel) -> None:
     ends = []
     positive: list[float] = []
     own = styles_of(result)[name].colour
-    for gauge, words, colour, style, width in panel.lines:
+    for gauge, words, colour, dashed, width in panel.lines:
         rows = steps_of(result, name, gauge)
         if rows.is_empty():
             continue
-        colour = colour or own
+        colour = INK if colour == "ink" else colour or own
+        style = "--" if dashed else "-"
         x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() * column(gauge).scale
         if gauge in FILLED:
             ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")

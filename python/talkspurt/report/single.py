@@ -32,7 +32,7 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the result, if they have been drawn."""
     styles = styles_of(result)
     network, size = network_of(result)
-    drawings = charts.of_result(result)
+    drawings, bars = charts.of_result(result)
     return page.render(
         "single.html.j2",
         result=result,
@@ -56,7 +56,7 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
         link_columns=[column(name) for name in _link_columns(result)],
         charts=drawings,
         metrics=_explained(result, drawings),
-        bars=charts.bars(result),
+        bars=bars,
         best_mos=BEST_MOS,
         figures=_stills(result, drawn),
         cautions=cautions(result.flows),
