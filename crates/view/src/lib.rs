@@ -4,8 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+mod animation;
 mod charts;
 mod frames;
+mod layout;
+mod network;
+mod picture;
 mod rows;
 mod style;
 mod table;
@@ -14,8 +18,11 @@ mod text;
 use serde_json::Value;
 use talkspurt_record::Recording;
 
+pub use animation::{Animation, Excerpt, World, animation};
 pub use charts::{Chart, Line, Panel, charts};
 pub use frames::{Call, FATES, calls};
+pub use network::Network;
+pub use picture::{Picture, Route, picture};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};
 pub use table::{Cell, Column, Table, flow_columns, of_flows, of_links, of_study};

@@ -32,6 +32,16 @@ impl Rows {
         rows
     }
 
+    /// Rows with these columns.
+    #[must_use]
+    pub fn with(
+        numbers: IndexMap<String, Vec<Option<f64>>>,
+        texts: IndexMap<String, Vec<Option<String>>>,
+    ) -> Self {
+        let lengths = numbers.values().map(Vec::len).chain(texts.values().map(Vec::len));
+        Self { length: lengths.max().unwrap_or(0), numbers, texts }
+    }
+
     /// The rows of several tables with the same columns, one below the other.
     #[must_use]
     pub fn stacked<'a>(tables: impl Iterator<Item = &'a Self>) -> Self {

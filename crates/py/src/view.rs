@@ -1,0 +1,52 @@
+//! The picture of a network, and the packets that move in it, for a report.
+
+use indexmap::IndexMap;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+use talkspurt_view::{Excerpt, Network, Rows};
+
+/// The picture (JSON of `talkspurt_view::Picture`) of a network (JSON of `talkspurt_experiment::topology`); None
+/// without nodes. `flows` has the columns `name`, `transport` and `source`.
+#[pyfunction]
+pub(crate) fn picture(network: &str, flows: &Bound<'_, PyDict>) -> PyResult<Option<String>> {
+    let found = talkspurt_view::picture(&read(network)?, &rows(flows)?);
+    Ok(found.map(|picture| serde_json::to_string(&picture).expect("a picture is plain data")))
+}
+
+/// The animation (JSON of `talkspurt_view::Animation`) of an excerpt of a run, or a JSON string that says why
+/// there is none. `hops` has the columns of the excerpt's table; `begins` says why it begins where it does.
+#[pyfunction]
+pub(crate) fn animation(
+    network: &str,
+    flows: &Bound<'_, PyDict>,
+    hops: &Bound<'_, PyDict>,
+    interval_s: (f64, f64),
+    most: usize,
+    begins: &str,
+) -> PyResult<String> {
+    let hops = rows(hops)?;
+    let shown = Excerpt { hops: &hops, interval_s, most, begins };
+    let found = talkspurt_view::animation(&read(network)?, &rows(flows)?, &shown);
+    let found = found.map_or_else(|why| Ok(Value::String(why)), serde_json::to_value);
+    Ok(found.expect("an animation is plain data").to_string())
+}
+
+fn read(network: &str) -> PyResult<Network> {
+    serde_json::from_str(network).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The rows of columns of numbers or texts.
+fn rows(columns: &Bound<'_, PyDict>) -> PyResult<Rows> {
+    let (mut numbers, mut texts) = (IndexMap::new(), IndexMap::new());
+    for (name, values) in columns {
+        let name: String = name.extract()?;
+        if let Ok(values) = values.extract::<Vec<Option<f64>>>() {
+            numbers.insert(name, values);
+        } else {
+            texts.insert(name, values.extract::<Vec<Option<String>>>()?);
+        }
+    }
+    Ok(Rows::with(numbers, texts))
+}
