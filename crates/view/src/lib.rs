@@ -1,6 +1,7 @@
-//! What a page shows of a run: charts, tables of texts and the outcome of each voice frame, as JSON.
+//! What a page shows of a run: charts, tables of texts, the outcome of each voice frame, the picture of the
+//! network and the packets that move in it, as JSON.
 //!
-//! Tables of a run in, values for `charts.js` and `player.js` out. Colours are those of the figures.
+//! Tables of a run in, values for `charts.js`, `player.js` and `animation.js` out. Colours are those of the figures.
 
 #![forbid(unsafe_code)]
 
@@ -73,6 +74,20 @@ impl Run {
         let first = self.flow(name).and_then(|flow| flow["links"][side][0].as_array());
         let names = first.into_iter().flatten().filter_map(Value::as_str);
         names.map(str::to_owned).collect()
+    }
+
+    /// Whether no packet was dropped in the window of measurement, except those of contenders.
+    #[must_use]
+    pub fn is_lossless(&self) -> bool {
+        let links = self.topology["links"].as_array().into_iter().flatten();
+        let contends = |link: &&Value| link["contends"] == true;
+        let contenders: Vec<_> =
+            links.filter(contends).filter_map(|it| it["name"].as_str()).collect();
+        (0..self.links.len()).all(|row| {
+            let is_contender =
+                self.links.text("name", row).is_some_and(|it| contenders.contains(&it));
+            is_contender || self.links.number("drops", row).unwrap_or(0.0) == 0.0
+        })
     }
 
     fn flow(&self, name: &str) -> Option<&Value> {

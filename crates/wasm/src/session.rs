@@ -7,13 +7,13 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use talkspurt_answer::{Axis, Flows, Frames, Input, MAX_FLOWS, Runs, answer};
-use talkspurt_experiment::{Audio, Finished, Shared, run, topology};
+use talkspurt_experiment::{Audio, Finished, Shared, excerpt, run, topology};
 use talkspurt_proto::metric::View;
 use talkspurt_proto::units::with_values;
 use talkspurt_record::{Recording, Tables};
 use talkspurt_scenario::{Point, Problem, Study, Use, load_for, numbers, to_toml};
 use talkspurt_view as view;
-use talkspurt_view::{Rows, Run};
+use talkspurt_view::{Excerpt, Network, Rows, Run};
 
 /// Frames of voice of all runs together that are kept for the causes of differences; a frame takes 33 bytes.
 const MAX_FRAMES: usize = 1_000_000;
@@ -45,6 +45,12 @@ pub enum Request {
     Answer,
     /// Opens a run, with its charts, tables and calls, whose sound can then be had.
     Open {
+        /// By number.
+        run: usize,
+    },
+    /// The `animation` of the packets of a run, which is opened and repeated for it, or a sentence why there is
+    /// none.
+    Animation {
         /// By number.
         run: usize,
     },
@@ -101,6 +107,7 @@ impl Session {
             Request::Run { run } => self.run(run),
             Request::Answer => self.answer(),
             Request::Open { run } => self.open(run),
+            Request::Animation { run } => self.animation(run),
             Request::Table { name } => self.table(&name),
         };
         answered.unwrap_or_else(|failed| json!({ "failed": failed }))
@@ -232,12 +239,18 @@ impl Session {
         Ok(found_json)
     }
 
-    fn open(&mut self, number: usize) -> Result<Value, String> {
+    /// Opens a run, if it is not open.
+    fn opened(&mut self, number: usize) -> Result<&Opened, String> {
         if self.opened.as_ref().is_none_or(|opened| opened.number != number) {
             let point = self.point(number)?;
             let finished = self.finished(point, Tables::memory())?;
             self.opened = Some(opened(number, point, finished));
         }
+        self.opened.as_ref().ok_or_else(|| "no run is open".to_owned())
+    }
+
+    fn open(&mut self, number: usize) -> Result<Value, String> {
+        self.opened(number)?;
         let Some(Opened { digest, run, audio, .. }) = &self.opened else {
             return Err("no run is open".to_owned());
         };
@@ -250,6 +263,7 @@ impl Session {
             })
             .collect();
         let point = self.point(number)?;
+        let network = Network::deserialize(&run.topology).map_err(|error| error.to_string())?;
         Ok(json!({
             "settings": labels(point),
             "seed": point.scenario.seed,
@@ -260,6 +274,7 @@ impl Session {
             "fates": view::FATES,
             "sounds": sounds,
             "topology": run.topology,
+            "picture": view::picture(&network, &run.flows),
             "tables": {
                 "calls": view::of_flows(run, View::ReportCalls, &self.judged_by),
                 "flows": view::of_flows(run, View::ReportFlows, &[]),
@@ -267,6 +282,31 @@ impl Session {
             },
             "resolved": to_toml(&point.scenario),
         }))
+    }
+
+    fn animation(&mut self, number: usize) -> Result<Value, String> {
+        let most = self.point(number)?.scenario.record.animation.packets as usize;
+        if most == 0 {
+            let none = "the scenario asks for none (record.animation.packets = 0).";
+            return Ok(json!({ "animation": none }));
+        }
+        let lossless = self.opened(number)?.run.is_lossless();
+        let shared = Shared { watch: self.watch, ..Shared::default() };
+        let (begins, shown) = excerpt(self.point(number)?, &self.files, lossless, &shared)
+            .map_err(|failure| failure.to_string())?;
+        let run = &self.opened(number)?.run;
+        let network = Network::deserialize(&run.topology).map_err(|error| error.to_string())?;
+        let hops = Rows::of(&shown.hops);
+        let interval_s = (shown.from.as_secs_f64(), shown.to.as_secs_f64());
+        let found = view::animation(
+            &network,
+            &run.flows,
+            &Excerpt { hops: &hops, interval_s, most, begins },
+        );
+        Ok(match found {
+            Ok(animation) => json!({ "animation": animation }),
+            Err(none) => json!({ "animation": none }),
+        })
     }
 
     fn table(&self, name: &str) -> Result<Value, String> {
