@@ -4,8 +4,7 @@ use indexmap::IndexMap;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::Value;
-use talkspurt_view::{Excerpt, Network, Rows};
+use talkspurt_view::{Network, Rows};
 
 /// The picture (JSON of `talkspurt_view::Picture`) of a network (JSON of `talkspurt_experiment::topology`); None
 /// without nodes. `flows` has the columns `name`, `transport` and `source`.
@@ -15,8 +14,8 @@ pub(crate) fn picture(network: &str, flows: &Bound<'_, PyDict>) -> PyResult<Opti
     Ok(found.map(|picture| serde_json::to_string(&picture).expect("a picture is plain data")))
 }
 
-/// The animation (JSON of `talkspurt_view::Animation`) of an excerpt of a run, or a JSON string that says why
-/// there is none. `hops` has the columns of the excerpt's table; `begins` says why it begins where it does.
+/// The animation of an excerpt of a run (JSON of `talkspurt_view::animation`); `hops` has the columns of the
+/// excerpt's table.
 #[pyfunction]
 pub(crate) fn animation(
     network: &str,
@@ -26,11 +25,9 @@ pub(crate) fn animation(
     most: usize,
     begins: &str,
 ) -> PyResult<String> {
-    let hops = rows(hops)?;
-    let shown = Excerpt { hops: &hops, interval_s, most, begins };
-    let found = talkspurt_view::animation(&read(network)?, &rows(flows)?, &shown);
-    let found = found.map_or_else(|why| Ok(Value::String(why)), serde_json::to_value);
-    Ok(found.expect("an animation is plain data").to_string())
+    let (network, flows, hops) = (read(network)?, rows(flows)?, rows(hops)?);
+    let found = talkspurt_view::animation(&network, &flows, &hops, interval_s, most, begins);
+    Ok(found.to_string())
 }
 
 fn read(network: &str) -> PyResult<Network> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use talkspurt_proto::math::hypot;
 
 use crate::Rows;
-use crate::network::{Flow, Network, components};
+use crate::network::{Flow, Network};
 use crate::picture::{COLUMN, Frame, LETTER, Scene, bounds};
 use crate::style::styles;
 use crate::text::{general, rounded};
@@ -30,119 +30,77 @@ const MAX_NAMES: usize = 3;
 /// Colour of what is simulated beside the programs of an emulation.
 const BACKGROUND: &str = "#8F979F";
 
-/// Packets to show.
-#[derive(Clone, Copy, Debug)]
-pub struct Excerpt<'a> {
-    /// A row for each packet and link, in order of arrival at the link.
-    pub hops: &'a Rows,
-    /// Its beginning and end in seconds.
-    pub interval_s: (f64, f64),
-    /// Maximum packets, counted on each link.
-    pub most: usize,
-    /// Why it begins where it does: as `asked` by the scenario, before the first `drop`, with the `window` of
-    /// measurement, without a drop, or, of an emulation, with the first `packet` of a program.
-    pub begins: &'a str,
-}
-
-/// One of several disjoint networks.
-#[derive(Clone, Debug, Serialize)]
-pub struct World {
-    /// Its title, from its flows.
-    words: String,
-    /// Its picture, the background for packets.
-    ground: String,
-    /// Packets dropped in it.
-    drops: usize,
-    /// Its packets, counted on each link.
-    hops: usize,
-}
-
-/// An animation.
-#[derive(Clone, Debug, Serialize)]
-pub struct Animation {
-    /// The networks with traffic.
-    worlds: Vec<World>,
-    /// Index of the initial one: that with the most drops.
-    first: usize,
-    /// Which excerpt it is, and why.
-    lead: String,
-    /// The script's input.
-    data: Value,
-}
-
-/// The animation of an excerpt in a network with its flows, by name, transport and source.
+/// The animation of an excerpt of a run, or, as a text, why there is none. It has `worlds`: the disjoint networks
+/// with traffic, each with `words` (its title), `ground` (its picture, the background for packets), `drops` and
+/// `hops` (its packets, counted on each link); `first`, the one with the most drops; `lead`, which excerpt it is;
+/// and `data`, the script's input.
 ///
-/// # Errors
-/// Why there is none, as the end of a sentence.
+/// `flows` are those of the network, by name, transport and source; `hops` has a row for each packet and link, in
+/// order of arrival at the link; at `most` so many were to be shown. The excerpt begins as `asked` by the
+/// scenario, around the first `drop`, with the `window` of measurement, without a drop, or, of an emulation, with
+/// the first `packet` of a program.
+#[must_use]
 pub fn animation(
     network: &Network,
     flows: &Rows,
-    shown: &Excerpt<'_>,
-) -> Result<Animation, String> {
-    let (from, to) = shown.interval_s;
-    if to <= from && !shown.hops.is_empty() {
-        let most = grouped(shown.most, ',');
-        return Err(format!(
-            "more packets are on their way at once than can be shown, which is {most}."
-        ));
-    }
-    let none = || "no packet was on a link in the excerpt that would be shown.".to_owned();
-    let scene = Scene::of(network, flows).ok_or_else(none)?;
-    // Longer links, if there is space.
-    let frame = Frame::new(&scene, COLUMN);
-    let room = (WIDTH - 2.0 * frame.margin) / frame.columns.max(1.0);
-    let frame = Frame::new(&scene, COLUMN.max(room));
-    let real = (0..flows.len()).any(|row| is_real(flows, row));
-    let moved = Moved::of(network, &scene, shown.hops, &colours(flows, real));
-    if moved.flows.len().max(moved.links.len()) > usize::from(u16::MAX) {
-        return Err("the run has more flows or links than can be shown.".to_owned());
-    }
-    let (worlds, places) = moved.worlds(&scene, &frame);
-    let first =
-        (0..worlds.len()).rev().max_by_key(|world| worlds[*world].drops).ok_or_else(none)?;
-    let why = match shown.begins {
-        "asked" => "as the scenario asks",
-        "drop" if real => {
-            "around the first packet of a program that is dropped in the window of measurement"
+    hops: &Rows,
+    interval_s: (f64, f64),
+    most: usize,
+    begins: &str,
+) -> Value {
+    let found = || {
+        let (from, to) = interval_s;
+        if to <= from && !hops.is_empty() {
+            let most = grouped(most, ',');
+            return Err(format!(
+                "more packets are on their way at once than can be shown, which is {most}."
+            ));
         }
-        "drop" => "around the first that is dropped in the window of measurement",
-        "packet" => {
-            "from the first packet of a program in the window of measurement, in which none of them was \
+        let none = || "no packet was on a link in the excerpt that would be shown.".to_owned();
+        let scene = Scene::of(network, flows).ok_or_else(none)?;
+        // Longer links, if there is space.
+        let frame = Frame::new(&scene, COLUMN);
+        let room = (WIDTH - 2.0 * frame.margin) / frame.columns.max(1.0);
+        let frame = Frame::new(&scene, COLUMN.max(room));
+        let is_real = |row: &usize| flows.text("source", *row) == Some("real");
+        let real = (0..flows.len()).any(|row| is_real(&row));
+        let styled = styles(flows).into_iter().map(|(name, style)| (name, style.colour));
+        let mut colours: IndexMap<_, _> = styled.collect();
+        // In an emulation, flows that are simulated are grey.
+        for row in (0..flows.len()).filter(|row| real && !is_real(row)) {
+            colours
+                .insert(flows.text("name", row).unwrap_or_default().to_owned(), BACKGROUND.into());
+        }
+        let moved = Moved::of(network, &scene, hops, &colours);
+        if moved.flows.len().max(moved.links.len()) > usize::from(u16::MAX) {
+            return Err("the run has more flows or links than can be shown.".to_owned());
+        }
+        let (worlds, places) = moved.worlds(&scene, &frame);
+        let first = (0..worlds.len())
+            .rev()
+            .max_by_key(|world| worlds[*world]["drops"].as_u64())
+            .ok_or_else(none)?;
+        let why = match begins {
+            "asked" => "as the scenario asks",
+            "drop" if real => {
+                "around the first packet of a program that is dropped in the window of measurement"
+            }
+            "drop" => "around the first that is dropped in the window of measurement",
+            "packet" => {
+                "from the first packet of a program in the window of measurement, in which none of them was \
              dropped"
-        }
-        _ => "from the beginning of the window of measurement, in which none was dropped",
+            }
+            _ => "from the beginning of the window of measurement, in which none was dropped",
+        };
+        let many = grouped(moved.rows.len(), '\u{202f}');
+        let [begin, end] = [from, to].map(|at| general(at, 5));
+        let lead =
+            format!("{many} packets, counted on each link, from {begin} s to {end} s: {why}.");
+        let mut data = moved.columns();
+        (data["from"], data["to"], data["lanes"]) = (from.into(), to.into(), places.into());
+        Ok(json!({ "worlds": worlds, "first": first, "lead": lead, "data": data }))
     };
-    let many = grouped(moved.rows.len(), '\u{202f}');
-    let [begin, end] = [from, to].map(|at| general(at, 5));
-    let lead = format!("{many} packets, counted on each link, from {begin} s to {end} s: {why}.");
-    let mut data = moved.columns();
-    let flows = moved.flows.iter();
-    for (key, value) in [
-        ("from", from.into()),
-        ("to", to.into()),
-        ("room", STACK.into()),
-        ("step", STEP.into()),
-        ("lanes", places.into()),
-        ("links", json!(moved.links)),
-        ("flows", flows.map(|(name, colour)| json!({ "name": name, "colour": colour })).collect()),
-    ] {
-        data[key] = value;
-    }
-    Ok(Animation { worlds, first, lead, data })
-}
-
-fn is_real(flows: &Rows, row: usize) -> bool {
-    flows.text("source", row) == Some("real")
-}
-
-/// The colour of each flow; in an emulation, flows that are simulated are grey.
-fn colours(flows: &Rows, real: bool) -> IndexMap<String, String> {
-    let mut found: IndexMap<_, _> =
-        styles(flows).into_iter().map(|(name, style)| (name, style.colour)).collect();
-    for row in (0..flows.len()).filter(|row| real && !is_real(flows, *row)) {
-        found.insert(flows.text("name", row).unwrap_or_default().to_owned(), BACKGROUND.to_owned());
-    }
-    found
+    found().unwrap_or_else(Value::String)
 }
 
 fn grouped(number: usize, separator: char) -> String {
@@ -158,7 +116,7 @@ fn grouped(number: usize, separator: char) -> String {
 }
 
 /// A transmitter to one of its receivers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Link {
     number: usize,
     name: String,
@@ -207,38 +165,24 @@ impl<'a> Moved<'a> {
             let (flow, side) = (text("flow", row), text("side", row));
             busy.entry(text("link", row)).or_default().insert((flow, side));
         }
-        let nodes: Vec<usize> = (0..drawn.nodes.len()).collect();
-        let ends = network.links.iter();
-        let ends =
-            ends.filter_map(|link| Some((drawn.number(&link.from)?, drawn.number(&link.to)?)));
-        let mut part = vec![0; nodes.len()];
-        for (number, world) in components(&nodes, &ends.collect::<Vec<_>>()).iter().enumerate() {
-            world.iter().for_each(|node| part[*node] = number);
-        }
         let mut lanes = IndexSet::new();
         let mut links: IndexMap<(String, (usize, usize)), Link> = IndexMap::new();
         let mut stacks: IndexMap<String, usize> = IndexMap::new();
         let mut entries: IndexMap<(String, &str, &str), usize> = IndexMap::new();
-        for at in transmitters(network) {
+        for (at, [sender, other]) in transmitters(network) {
             for &(flow, side) in busy.get(at.name.as_str()).into_iter().flatten() {
-                let receiver = named.get(flow).and_then(|flow| at.receiver(flow, side));
-                let (from, to) = (drawn.number(at.from), drawn.number(receiver.unwrap_or(at.to)));
-                let (Some(from), Some(to)) = (from, to) else { continue };
-                let way = (drawn.place[from], drawn.place[to]);
-                if part[way.0] != part[from] {
+                let receiver = named.get(flow).and_then(|flow| next(flow, side, &at.name));
+                let ends = (drawn.number(sender), drawn.number(receiver.unwrap_or(other)));
+                let (Some(from), Some(to)) = ends else { continue };
+                if drawn.elsewhere.contains(&from) {
                     continue; // in a network represented by another
                 }
+                let way = (drawn.place[from], drawn.place[to]);
                 let (lane, _) = lanes.insert_full(way);
                 let stack = *stacks.entry(at.name.clone()).or_insert(lane);
                 let number = links.len();
-                let link = links.entry((at.name.clone(), way)).or_insert_with(|| Link {
-                    number,
-                    name: at.name.clone(),
-                    lane,
-                    stack,
-                    rate_bps: at.rate_bps,
-                    delay_s: at.delay_s,
-                });
+                let link = links.entry((at.name.clone(), way));
+                let link = link.or_insert_with(|| Link { number, lane, stack, ..at.clone() });
                 entries.insert((at.name.clone(), flow, side), link.number);
             }
         }
@@ -258,7 +202,7 @@ impl<'a> Moved<'a> {
     }
 
     /// The networks with packets, and the lanes.
-    fn worlds(&self, scene: &Scene, frame: &Frame<'_>) -> (Vec<World>, Vec<Value>) {
+    fn worlds(&self, scene: &Scene, frame: &Frame<'_>) -> (Vec<Value>, Vec<Value>) {
         let most = self.longest();
         let mut places = vec![json!({}); self.lanes.len()];
         let mut worlds = Vec::new();
@@ -290,12 +234,10 @@ impl<'a> Moved<'a> {
             let names: Vec<_> = said.iter().filter_map(name).collect();
             let more = if names.len() > MAX_NAMES { " …" } else { "" };
             let names = names[..names.len().min(MAX_NAMES)].join(", ");
-            worlds.push(World {
-                words: format!("{names}{more} ({drops} dropped)"),
-                ground: frame.ground(nodes, (top, bottom - top)),
-                drops,
-                hops: rows.len(),
-            });
+            worlds.push(json!({
+                "words": format!("{names}{more} ({drops} dropped)"), "drops": drops, "hops": rows.len(),
+                "ground": frame.ground(nodes, (top, bottom - top)),
+            }));
         }
         (worlds, places)
     }
@@ -306,10 +248,8 @@ impl<'a> Moved<'a> {
         for row in &self.rows {
             let stack = self.links[row.link].stack;
             changes.extend(self.time("enqueued_s", row).map(|at| (at, 1, stack)));
-            changes.extend(
-                earlier(self.time("dequeued_s", row), self.time("dropped_s", row))
-                    .map(|at| (at, -1, stack)),
-            );
+            let left = ["dequeued_s", "dropped_s"].into_iter().filter_map(|at| self.time(at, row));
+            changes.extend(left.reduce(f64::min).map(|at| (at, -1, stack)));
         }
         changes.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let mut lengths: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
@@ -344,7 +284,13 @@ impl<'a> Moved<'a> {
         let fate = |row| [fates.get_index_of(fate(row)).unwrap_or_default() as u8];
         let bytes = |row: &Row| self.time("ip_bytes", row).unwrap_or_default() as u32;
         let rows = || self.rows.iter();
+        let flows =
+            self.flows.iter().map(|(name, colour)| json!({ "name": name, "colour": colour }));
         json!({
+            "room": STACK,
+            "step": STEP,
+            "links": self.links,
+            "flows": flows.collect::<Vec<_>>(),
             "base_ns": base,
             "tick_ns": tick,
             "flow": packed(rows().map(|row| (row.flow as u16).to_le_bytes())),
@@ -387,61 +333,38 @@ fn top(corners: &[(f64, f64)], along: f64, most: i64) -> f64 {
     ay + along * (by - ay) / length - aside * (bx - ax) / length
 }
 
-fn earlier(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.into_iter().chain(other).reduce(f64::min)
-}
-
-/// What sends in one direction; an access point has a receiver for each flow and side.
-struct Transmitter<'a> {
-    name: String,
-    from: &'a str,
-    to: &'a str,
-    rate_bps: Option<f64>,
-    delay_s: Option<f64>,
-    in_cell: bool,
-}
-
-impl Transmitter<'_> {
-    /// The node that gets packets of a flow, if it is not the only one.
-    fn receiver<'a>(&self, flow: &'a Flow, side: &str) -> Option<&'a str> {
-        let (links, ways) = match side {
-            "from" => (&flow.links.from, &flow.routes),
-            _ => (&flow.links.to, &flow.back),
-        };
-        let next = |(names, nodes): (&Vec<String>, &'a Vec<String>)| {
-            let hop = names.iter().position(|name| *name == self.name)?;
-            nodes.get(hop + 1).map(String::as_str)
-        };
-        let mut found = links.iter().zip(ways).filter_map(next);
-        if self.in_cell { found.next_back() } else { None }
-    }
-}
-
-fn transmitters(network: &Network) -> Vec<Transmitter<'_>> {
+/// What sends in one direction, with its ends; an access point has a receiver for each flow and side.
+fn transmitters(network: &Network) -> Vec<(Link, [&str; 2])> {
+    let link = |name: &str, rate_bps, delay_s| Link {
+        name: name.to_owned(),
+        rate_bps,
+        delay_s,
+        ..Link::default()
+    };
     let mut found = Vec::new();
-    for link in &network.links {
-        let back = |key: &str, own: Option<f64>| link.back.get(key).map_or(own, Value::as_f64);
-        let (name, from, to) = (link.name.clone(), link.from.as_str(), link.to.as_str());
-        let (rate_bps, delay_s) = (link.rate_bps, link.delay_s);
-        found.push(Transmitter { name, from, to, rate_bps, delay_s, in_cell: false });
-        found.push(Transmitter {
-            name: format!("{}.back", link.name),
-            from: to,
-            to: from,
-            rate_bps: back("rate_bps", rate_bps),
-            delay_s: back("delay_s", delay_s),
-            in_cell: false,
-        });
+    for one in &network.links {
+        let (from, to) = (one.from.as_str(), one.to.as_str());
+        let back = |key: &str, own: Option<f64>| one.back.get(key).map_or(own, Value::as_f64);
+        let (rate_bps, delay_s) = (back("rate_bps", one.rate_bps), back("delay_s", one.delay_s));
+        found.push((link(&one.name, one.rate_bps, one.delay_s), [from, to]));
+        found.push((link(&format!("{}.back", one.name), rate_bps, delay_s), [to, from]));
     }
-    found.extend(network.access_points.iter().map(|hop| Transmitter {
-        name: hop.name.clone(),
-        from: &hop.from,
-        to: hop.to.first().map_or("", String::as_str),
-        rate_bps: hop.rate_bps,
-        delay_s: hop.delay_s,
-        in_cell: true,
-    }));
+    for hop in &network.access_points {
+        let [name, from, to] =
+            [&hop["name"], &hop["from"], &hop["to"][0]].map(|it| it.as_str().unwrap_or_default());
+        found.push((link(name, hop["rate_bps"].as_f64(), hop["delay_s"].as_f64()), [from, to]));
+    }
     found
+}
+
+/// The node after a link on a route of a flow.
+fn next<'a>(flow: &'a Flow, side: &str, link: &str) -> Option<&'a str> {
+    let ways = if side == "from" { &flow.routes } else { &flow.back };
+    let next = |(names, nodes): (&Vec<String>, &'a Vec<String>)| {
+        let hop = names.iter().position(|name| name == link)?;
+        nodes.get(hop + 1).map(String::as_str)
+    };
+    flow.links.get(side)?.iter().zip(ways).filter_map(next).next_back()
 }
 
 /// Bytes in base64 (RFC 4648 §4).

@@ -22,7 +22,6 @@ pub(crate) type Spot = (f64, f64);
 type Link = (usize, usize);
 
 /// Positions of nodes, by number, and the bends of links that cross columns, from end to end.
-#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) spots: BTreeMap<usize, Spot>,
     pub(crate) bends: IndexMap<Link, Vec<Spot>>,
@@ -74,24 +73,19 @@ fn columns(nodes: &[usize], links: &[Link], routes: &[Vec<usize>]) -> BTreeMap<u
     }
     // Nodes on no route follow their neighbours; a link against a route yields, because its end is reached.
     links.iter().for_each(|(a, b)| add(*a, *b));
-    let mut before: BTreeMap<usize, usize> = nodes.iter().map(|node| (*node, 0)).collect();
-    for next in after.values().flatten() {
-        *before.entry(*next).or_default() += 1;
-    }
-    let sources: Vec<_> = nodes.iter().copied().filter(|node| before[node] == 0).collect();
     let mut column: BTreeMap<usize, usize> = nodes.iter().map(|node| (*node, 0)).collect();
-    let mut ready = sources.clone();
-    while let Some(node) = ready.pop() {
-        for next in &after[&node] {
-            column.insert(*next, column[next].max(column[&node] + 1));
-            before.insert(*next, before[next] - 1);
-            if before[next] == 0 {
-                ready.push(*next);
-            }
+    let edges = after.iter().flat_map(|(node, next)| next.iter().map(|next| (*node, *next)));
+    let edges: Vec<Link> = edges.collect();
+    let mut is_changed = true;
+    while std::mem::take(&mut is_changed) {
+        for (node, next) in &edges {
+            let least = column[node] + 1;
+            is_changed |= column.insert(*next, least.max(column[next])) < Some(least);
         }
     }
     // A node without incoming edges is placed directly before its successor, not at the far left.
-    for node in sources {
+    let led_to: BTreeSet<_> = edges.iter().map(|(_, next)| *next).collect();
+    for node in nodes.iter().copied().filter(|node| !led_to.contains(node)) {
         if let Some(next) = after[&node].iter().map(|next| column[next]).min() {
             column.insert(node, next - 1);
         }

@@ -19,7 +19,7 @@ mod text;
 use serde_json::Value;
 use talkspurt_record::Recording;
 
-pub use animation::{Animation, Excerpt, World, animation};
+pub use animation::animation;
 pub use charts::{Chart, Line, Panel, charts};
 pub use frames::{Call, FATES, calls};
 pub use network::Network;
@@ -74,20 +74,6 @@ impl Run {
         let first = self.flow(name).and_then(|flow| flow["links"][side][0].as_array());
         let names = first.into_iter().flatten().filter_map(Value::as_str);
         names.map(str::to_owned).collect()
-    }
-
-    /// Whether no packet was dropped in the window of measurement, except those of contenders.
-    #[must_use]
-    pub fn is_lossless(&self) -> bool {
-        let links = self.topology["links"].as_array().into_iter().flatten();
-        let contends = |link: &&Value| link["contends"] == true;
-        let contenders: Vec<_> =
-            links.filter(contends).filter_map(|it| it["name"].as_str()).collect();
-        (0..self.links.len()).all(|row| {
-            let is_contender =
-                self.links.text("name", row).is_some_and(|it| contenders.contains(&it));
-            is_contender || self.links.number("drops", row).unwrap_or(0.0) == 0.0
-        })
     }
 
     fn flow(&self, name: &str) -> Option<&Value> {

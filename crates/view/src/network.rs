@@ -18,18 +18,23 @@ const MAX_WORLDS: usize = 4;
 /// A network, as `talkspurt_experiment::topology` describes it; numbers of imported traces are not known.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Network {
-    pub(crate) nodes: Vec<Place>,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
     #[serde(default)]
-    pub(crate) access_points: Vec<AccessPoint>,
+    pub(crate) access_points: Vec<Value>,
     pub(crate) flows: Vec<Flow>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct Node {
     pub(crate) name: String,
+    pub(crate) colour: Option<String>,
+    /// As it is drawn.
     #[serde(default)]
-    colour: Option<String>,
+    pub(crate) words: String,
+    /// Nodes that it represents, besides itself.
+    #[serde(default)]
+    pub(crate) more: usize,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -48,15 +53,6 @@ pub(crate) struct Link {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct AccessPoint {
-    pub(crate) name: String,
-    pub(crate) from: String,
-    pub(crate) to: Vec<String>,
-    pub(crate) rate_bps: Option<f64>,
-    pub(crate) delay_s: Option<f64>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Flow {
     name: String,
     pub(crate) transport: String,
@@ -65,42 +61,21 @@ pub(crate) struct Flow {
     pub(crate) routes: Vec<Vec<String>>,
     #[serde(default)]
     pub(crate) back: Vec<Vec<String>>,
+    /// Of its routes, by side.
     #[serde(default)]
-    pub(crate) links: Hops,
+    pub(crate) links: IndexMap<String, Vec<Vec<String>>>,
     members: Option<(String, u64, u64)>,
-}
-
-/// The links of the routes of a flow, by side.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Hops {
-    pub(crate) from: Vec<Vec<String>>,
-    pub(crate) to: Vec<Vec<String>>,
 }
 
 impl Flow {
     /// Its name, or those of all flows that differ only in it.
     pub(crate) fn names(&self) -> Vec<String> {
-        match &self.members {
-            Some((group, first, last)) => {
-                (*first..=*last).map(|number| format!("{group}-{number}")).collect()
-            }
-            None => vec![self.name.clone()],
-        }
+        let Some((group, first, last)) = &self.members else { return vec![self.name.clone()] };
+        (*first..=*last).map(|number| format!("{group}-{number}")).collect()
     }
 }
 
-/// A drawn node.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) name: String,
-    pub(crate) words: String,
-    pub(crate) colour: Option<String>,
-    /// Nodes that it represents.
-    pub(crate) count: usize,
-}
-
 /// A link between drawn nodes, by number.
-#[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) ends: (usize, usize),
     pub(crate) words: String,
@@ -114,7 +89,6 @@ pub(crate) struct Wire {
 }
 
 /// The drawn part of a network.
-#[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     /// All nodes; only those in `shown` are drawn.
     pub(crate) nodes: Vec<Node>,
@@ -124,18 +98,15 @@ pub(crate) struct Drawn {
     pub(crate) place: Vec<usize>,
     /// Networks that represent several, and how many.
     pub(crate) alike: Vec<(Vec<usize>, usize)>,
+    /// Nodes of networks that others represent.
+    pub(crate) elsewhere: BTreeSet<usize>,
     numbers: IndexMap<String, usize>,
 }
 
 impl Drawn {
     /// The nodes and links to draw.
     pub(crate) fn of(network: &Network) -> Self {
-        let node = |place: &Place| Node {
-            name: place.name.clone(),
-            words: place.name.clone(),
-            colour: place.colour.clone(),
-            count: 1,
-        };
+        let node = |node: &Node| Node { words: node.name.clone(), ..node.clone() };
         let count = network.nodes.len();
         let names = network.nodes.iter().enumerate();
         let mut drawn = Self {
@@ -144,6 +115,7 @@ impl Drawn {
             wires: Vec::new(),
             place: (0..count).collect(),
             alike: Vec::new(),
+            elsewhere: BTreeSet::new(),
             numbers: names.map(|(number, place)| (place.name.clone(), number)).collect(),
         };
         let wire = |link: &Link| {
@@ -228,7 +200,7 @@ impl Drawn {
         let (first, last) = (members[0], members[members.len() - 1]);
         let words = format!("{} … {}", self.nodes[first.0].name, self.nodes[last.0].name);
         let node = &mut self.nodes[first.0];
-        (node.words, node.count) = (words, members.len());
+        (node.words, node.more) = (words, members.len() - 1);
         for (number, _) in members {
             self.place[*number] = first.0;
         }
@@ -262,8 +234,11 @@ impl Drawn {
                 self.nodes[same[0]].words = in_common(&words);
                 merged.extend(same.iter().map(|number| (*number, same[0])));
             }
-            for at in &mut self.place {
-                *at = merged.get(at).copied().unwrap_or(*at);
+            for (number, at) in self.place.iter_mut().enumerate() {
+                if let Some(other) = merged.get(at).filter(|other| *other != at) {
+                    *at = *other;
+                    self.elsewhere.insert(number);
+                }
             }
             let links: Vec<_> = worlds.iter().map(|world| self.wires_of(world)).collect();
             for (place, link) in links[0].iter().enumerate() {
@@ -298,7 +273,7 @@ impl Drawn {
         };
         let wires: Vec<_> = self.wires_of(world).into_iter().map(wire).collect();
         let nodes = world.iter().map(|number| &self.nodes[*number]);
-        let nodes: Vec<_> = nodes.map(|node| (&node.colour, node.count)).collect();
+        let nodes: Vec<_> = nodes.map(|node| (&node.colour, node.more)).collect();
         format!("{nodes:?} {wires:?}")
     }
 }

@@ -2,7 +2,7 @@
 //! other colours from the page.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::iter::once;
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -80,10 +80,7 @@ pub fn picture(network: &Network, flows: &Rows) -> Option<Picture> {
         let spots = || world.iter().map(|node| frame.node(*node));
         let x = spots().map(|(x, _)| x).fold(f64::INFINITY, f64::min) - NODE_RADIUS;
         let y = spots().map(|(_, y)| y).fold(f64::NEG_INFINITY, f64::max) + 34.0;
-        add(
-            &mut svg,
-            format_args!("<text class=\"count\" x=\"{x:.1}\" y=\"{y:.1}\">{count} ×</text>"),
-        );
+        svg += &format!("<text class=\"count\" x=\"{x:.1}\" y=\"{y:.1}\">{count} ×</text>");
     }
     svg.push_str("</svg>");
     Some(Picture { svg, key: scene.lines })
@@ -172,7 +169,7 @@ pub(crate) struct Frame<'a> {
     height: f64,
     /// Whether there is space for labels.
     pub(crate) worded: bool,
-    degree: BTreeMap<usize, usize>,
+    degree: BTreeMap<usize, u32>,
     beside: BTreeMap<(usize, usize), Vec<usize>>,
     /// The network of each node.
     pub(crate) world: BTreeMap<usize, usize>,
@@ -237,17 +234,11 @@ impl<'a> Frame<'a> {
             return vec![(x, y), (x - half, y + LOOP), (x + half, y + LOOP), (x, y)];
         }
         let bends = &self.scene.laid.bends;
-        let mut chain = bends.get(&(a, b)).cloned().unwrap_or_else(|| {
-            bends.get(&(b, a)).into_iter().flat_map(|chain| chain.iter().rev()).copied().collect()
-        });
-        let mut way = vec![from];
-        way.extend(chain.drain(..).map(|spot| self.at(spot, self.world[&a])));
-        way.push(to);
-        way
-    }
-
-    fn is_host(&self, node: usize) -> bool {
-        self.degree.get(&node) == Some(&1)
+        let ahead = bends.get(&(a, b)).into_iter().flatten();
+        let behind = bends.get(&(b, a)).filter(|_| !bends.contains_key(&(a, b)));
+        let chain = ahead.chain(behind.into_iter().flat_map(|chain| chain.iter().rev()));
+        let chain = chain.map(|spot| self.at(*spot, self.world[&a]));
+        once(from).chain(chain).chain(once(to)).collect()
     }
 
     /// One of the networks without routes, as the background of the animation. `top` and `height` are of its box.
@@ -272,7 +263,7 @@ impl<'a> Frame<'a> {
         for wire in &wires {
             let kind = if wire.link.is_none() { "wire air" } else { "wire" };
             let points = points(&self.way(wire.ends.0, wire.ends.1));
-            add(svg, format_args!("<polyline class=\"{kind}\" points=\"{points}\"/>"));
+            *svg += &format!("<polyline class=\"{kind}\" points=\"{points}\"/>");
         }
         if routes {
             self.routes(svg);
@@ -294,17 +285,14 @@ impl<'a> Frame<'a> {
                     corners.extend(shifted(&self.way(a, b), shift));
                 }
                 let Style { colour, dashes, .. } = &line.style;
-                let dashes: Vec<_> = dashes.iter().map(f64::to_string).collect();
-                let dashes = match dashes.is_empty() {
-                    true => String::new(),
-                    false => format!(" stroke-dasharray=\"{}\"", dashes.join(" ")),
-                };
+                let lengths: Vec<_> = dashes.iter().map(f64::to_string).collect();
+                let mut dashes = format!(" stroke-dasharray=\"{}\"", lengths.join(" "));
+                dashes.truncate(if lengths.is_empty() { 0 } else { dashes.len() });
                 let (points, words) = (points(&corners), escaped(&line.words));
-                let part = format_args!(
+                *svg += &format!(
                     "<polyline class=\"route\" points=\"{points}\" stroke=\"{colour}\"{dashes}>\
                      <title>{words}</title></polyline>"
                 );
-                add(svg, part);
             }
         }
     }
@@ -317,18 +305,17 @@ impl<'a> Frame<'a> {
         let name = escaped(&wire.words);
         let title = format!("{name}: {}, MTU {mtu}", escaped(&lines.join(", ")));
         if !self.worded {
-            add(svg, format_args!("<g class=\"link-words\"><title>{title}</title></g>"));
+            *svg += &format!("<g class=\"link-words\"><title>{title}</title></g>");
             return;
         }
-        let Label { at: (x, y), angle, first } = self.label_at(wire, lines.len());
-        let part = format_args!(
+        let ((x, y), angle, first) = self.label_at(wire, lines.len());
+        *svg += &format!(
             "<g class=\"link-words\" transform=\"translate({x:.1} {y:.1}) rotate({angle:.1})\"><title>\
              {title}</title><text y=\"{first:.1}\" class=\"link-name\">{name}</text>"
         );
-        add(svg, part);
         for (place, line) in lines.iter().enumerate() {
             let y = first + 13.0 * (place + 1) as f64;
-            add(svg, format_args!("<text y=\"{y:.1}\">{}</text>", escaped(line)));
+            *svg += &format!("<text y=\"{y:.1}\">{}</text>", escaped(line));
         }
         svg.push_str("</g>");
     }
@@ -336,23 +323,24 @@ impl<'a> Frame<'a> {
     /// The vertical extent of a link's label.
     pub(crate) fn label_span(&self, wire: &Wire) -> [f64; 2] {
         let lines = words(wire);
-        let Label { at: (_, y), angle, first } = self.label_at(wire, lines.len());
+        let ((_, y), angle, first) = self.label_at(wire, lines.len());
         let letters = lines.iter().chain([&wire.words]).map(|line| line.chars().count());
         let half = LETTER / 2.0 * letters.max().unwrap_or(0) as f64;
         let tilt = half * talkspurt_proto::math::sin(angle.to_radians()).abs();
         [y + first - 10.0 - tilt, y + first + 13.0 * lines.len() as f64 + 4.0 + tilt]
     }
 
-    fn label_at(&self, wire: &Wire, lines: usize) -> Label {
+    /// Where a link's label is, its rotation in degrees, and its first position.
+    fn label_at(&self, wire: &Wire, lines: usize) -> ((f64, f64), f64, f64) {
         let (from, to) = wire.ends;
         let way = self.way(from, to);
         let (mut a, mut b) = (way[(way.len() - 1) / 2], way[(way.len() - 1) / 2 + 1]);
         // Fanned-out links are labelled near their hosts, where they are farther apart.
-        let hosts = [from, to].map(|node| self.is_host(node));
-        let fans =
-            hosts.contains(&true) && [from, to].iter().any(|n| self.degree.get(n) > Some(&2));
-        let near = f64::from(u8::from(hosts[0])) - f64::from(u8::from(hosts[1]));
-        let mut share = if fans { 0.5 - FAN * near } else { 0.5 };
+        let mut share = match (self.degree[&from], self.degree[&to]) {
+            (1, 3..) => 0.5 - FAN,
+            (3.., 1) => 0.5 + FAN,
+            _ => 0.5,
+        };
         if a.0 > b.0 {
             (a, b, share) = (b, a, 1.0 - share);
         }
@@ -366,7 +354,7 @@ impl<'a> Frame<'a> {
             true => (-12_f64).min(-below - 8.0) - 13.0 * lines as f64,
             false => (below + 16.0).max(21.0),
         };
-        Label { at: (x, y), angle, first }
+        ((x, y), angle, first)
     }
 
     fn draw_node(&self, node: usize, svg: &mut String) {
@@ -375,32 +363,18 @@ impl<'a> Frame<'a> {
         let fill = node.colour.as_ref().filter(|colour| !colour.is_empty());
         let fill = fill.map_or_else(String::new, |colour| format!(" style=\"fill:{colour}\""));
         let radius = if self.worded { NODE_RADIUS } else { NODE_RADIUS * 0.7 };
-        add(svg, format_args!("<g><title>{}</title>", escaped(&node.name)));
+        *svg += &format!("<g><title>{}</title>", escaped(&node.name));
         // A stack represents several.
-        for back in (0..if node.count > 1 { 3 } else { 1 }).rev() {
+        for back in (0..if node.more > 0 { 3 } else { 1 }).rev() {
             let (x, y) = (x - f64::from(3 * back), y - f64::from(3 * back));
-            let part = format_args!(
+            *svg += &format!(
                 "<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:?}\"{fill}/>"
             );
-            add(svg, part);
         }
-        let above = if self.worded { 16.0 } else { 9.0 } + if node.count > 1 { 5.0 } else { 0.0 };
+        let above = if self.worded { 16.0 } else { 9.0 } + if node.more > 0 { 5.0 } else { 0.0 };
         let (y, words) = (y - above, escaped(&node.words));
-        let part =
-            format_args!("<text class=\"node-name\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text></g>");
-        add(svg, part);
+        *svg += &format!("<text class=\"node-name\" x=\"{x:.1}\" y=\"{y:.1}\">{words}</text></g>");
     }
-}
-
-/// Where a link's label is, its rotation in degrees, and its first position.
-struct Label {
-    at: (f64, f64),
-    angle: f64,
-    first: f64,
-}
-
-fn add(svg: &mut String, part: std::fmt::Arguments<'_>) {
-    svg.write_fmt(part).expect("a string grows");
 }
 
 fn points(corners: &[(f64, f64)]) -> String {
@@ -435,17 +409,14 @@ fn words(wire: &Wire) -> Vec<String> {
     let (Some(rates), Some(link)) = (wire.rate_bps, &wire.link) else {
         return vec!["rate and delay not known".to_owned()];
     };
-    let unknown = || "–".to_owned();
-    let back = |key: &str, text: fn(f64) -> String| match link.back.get(key) {
-        Some(value) => format!(" ⇄ {}", value.as_f64().map_or_else(unknown, text)),
-        None => String::new(),
+    let back = |key: &str, text: fn(&Value) -> String| {
+        link.back.get(key).map_or_else(String::new, |value| format!(" ⇄ {}", text(value)))
     };
-    let mut numbers = span(rates, rate) + &back("rate_bps", rate);
-    let delay = wire.delay_s.map_or_else(unknown, |delays| span(delays, time));
-    numbers += &format!(", {delay}{}", back("delay_s", time));
-    let other = link.back.get("queue").and_then(Value::as_str);
-    let queue = other.map_or_else(String::new, |queue| format!(" ⇄ {queue}"));
-    let lines = [numbers, wire.queue.clone() + &queue, impairments(wire)];
+    let rates = span(rates, rate) + &back("rate_bps", |it| rate(it.as_f64().unwrap_or(f64::NAN)));
+    let delays = span(wire.delay_s.unwrap_or((f64::NAN, f64::NAN)), time);
+    let delays = delays + &back("delay_s", |it| time(it.as_f64().unwrap_or(f64::NAN)));
+    let queue = back("queue", |it| it.as_str().unwrap_or_default().to_owned());
+    let lines = [format!("{rates}, {delays}"), wire.queue.clone() + &queue, impairments(wire)];
     lines.into_iter().filter(|line| !line.is_empty()).collect()
 }
 
@@ -472,5 +443,9 @@ fn impairments(wire: &Wire) -> String {
 }
 
 fn span((least, most): (f64, f64), text: fn(f64) -> String) -> String {
-    if least == most { text(least) } else { format!("{} … {}", text(least), text(most)) }
+    if least >= most || least.is_nan() {
+        text(least)
+    } else {
+        format!("{} … {}", text(least), text(most))
+    }
 }

@@ -13,7 +13,7 @@ use talkspurt_proto::units::with_values;
 use talkspurt_record::{Recording, Tables};
 use talkspurt_scenario::{Point, Problem, Study, Use, load_for, numbers, to_toml};
 use talkspurt_view as view;
-use talkspurt_view::{Excerpt, Network, Rows, Run};
+use talkspurt_view::{Network, Rows, Run};
 
 /// Frames of voice of all runs together that are kept for the causes of differences; a frame takes 33 bytes.
 const MAX_FRAMES: usize = 1_000_000;
@@ -290,23 +290,17 @@ impl Session {
             let none = "the scenario asks for none (record.animation.packets = 0).";
             return Ok(json!({ "animation": none }));
         }
-        let lossless = self.opened(number)?.run.is_lossless();
+        let lossless = self.opened(number)?.run.links.column("drops").flatten().all(|it| it == 0.0);
         let shared = Shared { watch: self.watch, ..Shared::default() };
         let (begins, shown) = excerpt(self.point(number)?, &self.files, lossless, &shared)
             .map_err(|failure| failure.to_string())?;
-        let run = &self.opened(number)?.run;
-        let network = Network::deserialize(&run.topology).map_err(|error| error.to_string())?;
-        let hops = Rows::of(&shown.hops);
+        let Run { topology, flows, .. } = &self.opened(number)?.run;
+        let network = Network::deserialize(topology).map_err(|error| error.to_string())?;
         let interval_s = (shown.from.as_secs_f64(), shown.to.as_secs_f64());
-        let found = view::animation(
-            &network,
-            &run.flows,
-            &Excerpt { hops: &hops, interval_s, most, begins },
-        );
-        Ok(match found {
-            Ok(animation) => json!({ "animation": animation }),
-            Err(none) => json!({ "animation": none }),
-        })
+        let hops = Rows::of(&shown.hops);
+        Ok(json!({
+            "animation": view::animation(&network, flows, &hops, interval_s, most, begins),
+        }))
     }
 
     fn table(&self, name: &str) -> Result<Value, String> {
