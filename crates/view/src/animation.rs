@@ -169,11 +169,11 @@ impl<'a> Moved<'a> {
         let mut links: IndexMap<(String, (usize, usize)), Link> = IndexMap::new();
         let mut stacks: IndexMap<String, usize> = IndexMap::new();
         let mut entries: IndexMap<(String, &str, &str), usize> = IndexMap::new();
-        for (at, [sender, other]) in transmitters(network) {
+        for (at, sender, receiver) in transmitters(network) {
             for &(flow, side) in busy.get(at.name.as_str()).into_iter().flatten() {
-                let receiver = named.get(flow).and_then(|flow| next(flow, side, &at.name));
-                let ends = (drawn.number(sender), drawn.number(receiver.unwrap_or(other)));
-                let (Some(from), Some(to)) = ends else { continue };
+                let to = receiver.or_else(|| next(named.get(flow)?, side, &at.name));
+                let ends = drawn.number(sender).zip(to.and_then(|to| drawn.number(to)));
+                let Some((from, to)) = ends else { continue };
                 if drawn.elsewhere.contains(&from) {
                     continue; // in a network represented by another
                 }
@@ -333,8 +333,8 @@ fn top(corners: &[(f64, f64)], along: f64, most: i64) -> f64 {
     ay + along * (by - ay) / length - aside * (bx - ax) / length
 }
 
-/// What sends in one direction, with its ends; an access point has a receiver for each flow and side.
-fn transmitters(network: &Network) -> Vec<(Link, [&str; 2])> {
+/// What sends in one direction, and its ends; an access point has a receiver for each flow and side.
+fn transmitters(network: &Network) -> Vec<(Link, &str, Option<&str>)> {
     let link = |name: &str, rate_bps, delay_s| Link {
         name: name.to_owned(),
         rate_bps,
@@ -346,13 +346,12 @@ fn transmitters(network: &Network) -> Vec<(Link, [&str; 2])> {
         let (from, to) = (one.from.as_str(), one.to.as_str());
         let back = |key: &str, own: Option<f64>| one.back.get(key).map_or(own, Value::as_f64);
         let (rate_bps, delay_s) = (back("rate_bps", one.rate_bps), back("delay_s", one.delay_s));
-        found.push((link(&one.name, one.rate_bps, one.delay_s), [from, to]));
-        found.push((link(&format!("{}.back", one.name), rate_bps, delay_s), [to, from]));
+        found.push((link(&one.name, one.rate_bps, one.delay_s), from, Some(to)));
+        found.push((link(&format!("{}.back", one.name), rate_bps, delay_s), to, Some(from)));
     }
     for hop in &network.access_points {
-        let [name, from, to] =
-            [&hop["name"], &hop["from"], &hop["to"][0]].map(|it| it.as_str().unwrap_or_default());
-        found.push((link(name, hop["rate_bps"].as_f64(), hop["delay_s"].as_f64()), [from, to]));
+        let [name, from] = ["name", "from"].map(|key| hop[key].as_str().unwrap_or_default());
+        found.push((link(name, hop["rate_bps"].as_f64(), hop["delay_s"].as_f64()), from, None));
     }
     found
 }

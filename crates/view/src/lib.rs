@@ -76,6 +76,18 @@ impl Run {
         names.map(str::to_owned).collect()
     }
 
+    /// Whether no packet was dropped in the window of measurement, except those of contenders.
+    #[must_use]
+    pub fn is_lossless(&self) -> bool {
+        let links = self.topology["links"].as_array().into_iter().flatten();
+        let contenders: Vec<_> =
+            links.filter(|link| link["contends"] == true).map(|link| &link["name"]).collect();
+        let of_contender =
+            |row| contenders.iter().any(|name| name.as_str() == self.links.text("name", row));
+        let drops = |row| self.links.number("drops", row).unwrap_or(0.0);
+        (0..self.links.len()).all(|row| of_contender(row) || drops(row) == 0.0)
+    }
+
     fn flow(&self, name: &str) -> Option<&Value> {
         self.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
     }

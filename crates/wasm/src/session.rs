@@ -290,7 +290,7 @@ impl Session {
             let none = "the scenario asks for none (record.animation.packets = 0).";
             return Ok(json!({ "animation": none }));
         }
-        let lossless = self.opened(number)?.run.links.column("drops").flatten().all(|it| it == 0.0);
+        let lossless = self.opened(number)?.run.is_lossless();
         let shared = Shared { watch: self.watch, ..Shared::default() };
         let (begins, shown) = excerpt(self.point(number)?, &self.files, lossless, &shared)
             .map_err(|failure| failure.to_string())?;
