@@ -185,7 +185,6 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
     """Figures of runs and pictures of shapes."""
     import talkspurt
     from talkspurt import figures
-    from talkspurt.figures.time import styles_of
     from talkspurt.report import topology
 
     for file in NOTEBOOKS:
@@ -196,7 +195,7 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
         yield f"images/networks/{name}.png", figures.png(result.figure(kind))
     for file in sorted((SCENARIOS / "topologies").glob("*.toml")):
         result = talkspurt.run(file)
-        drawn = topology.picture(result.topology, styles_of(result))
+        drawn = topology.of_result(result)
         assert drawn is not None
         yield f"images/topologies/{file.stem}.svg", topology.file(drawn)
 

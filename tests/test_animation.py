@@ -8,16 +8,16 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.figures.time import styles_of
 from talkspurt.report import animation as animations
-from talkspurt.report import single, topology
+from talkspurt.report import single
 
+NEVER = 2**32 - 1
 WIDTHS = {"flow": "H", "link": "H", "bytes": "I", "fate": "B"}
 WIDTHS |= dict.fromkeys(("enqueued", "dequeued", "ended"), "I")
 
 
 def shown(result):
-    return animations.animation(result, topology.picture(result.topology, styles_of(result)))
+    return animations.animation(result)
 
 
 def unpacked(data):
@@ -28,7 +28,7 @@ def unpacked(data):
         columns[name] = struct.unpack(f"<{len(raw) // struct.calcsize(kind)}{kind}", raw)
     for name in ("enqueued", "dequeued", "ended"):
         columns[name] = [
-            None if tick == animations.NEVER else (data["base_ns"] + tick * data["tick_ns"]) / 1e9
+            None if tick == NEVER else (data["base_ns"] + tick * data["tick_ns"]) / 1e9
             for tick in columns[name]
         ]
     columns["flow"] = [data["flows"][n]["name"] for n in columns["flow"]]
@@ -151,10 +151,10 @@ def test_a_file_that_has_gone_is_named_as_the_reason(folder):
 def test_every_network_with_traffic_can_be_chosen_and_the_lossiest_comes_first(recorded):
     made = shown(recorded)
     assert len(made.worlds) == 2
-    drops = [world.drops for world in made.worlds]
+    drops = [world["drops"] for world in made.worlds]
     assert made.first == drops.index(max(drops))
     rows = unpacked(made.data)
-    assert sum(world.hops for world in made.worlds) == rows.height
+    assert sum(world["hops"] for world in made.worlds) == rows.height
     assert {lane["world"] for lane in made.data["lanes"]} == {0, 1}
 
 

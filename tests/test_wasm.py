@@ -73,6 +73,17 @@ def test_a_chart_of_a_page_is_that_of_the_report():
     assert {call["name"]: call["fates"] for call in run["calls"]} == fates
 
 
+def test_the_picture_and_the_animation_of_a_page_are_those_of_the_report():
+    from talkspurt.report import animation, topology
+
+    scenario = "scenarios/first-call.toml"
+    [run] = asked(scenario, SPEECH)["runs"]
+    native = talkspurt.run(ROOT / scenario)
+    assert run["picture"] == vars(topology.of_result(native))
+    assert run["animation"] == vars(animation.animation(native))
+    assert run["animation"]["worlds"][0]["hops"] > 100
+
+
 def test_a_study_is_answered_as_natively(tmp_path):
     (tmp_path / "study.toml").write_text(
         """

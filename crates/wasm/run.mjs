@@ -1,6 +1,6 @@
 // Runs scenarios in the module, as a page would: node crates/wasm/run.mjs MODULE FOLDER SCENARIO [FILE...]
 // The scenario and the files it names are paths in FOLDER. Prints JSON: what `load` answers, the answer of
-// all runs, and each run opened, with its tables of flows and links.
+// all runs, and each run opened, with its tables of flows and links, the first also with its animation.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -43,6 +43,7 @@ const all = runs.length ? ask({ do: "answer" }) : {};
 for (const [number, run] of runs.entries()) {
   if (run.failed) continue;
   Object.assign(run, ask({ do: "open", run: number }));
+  if (number === 0) Object.assign(run, ask({ do: "animation", run: number }));
   for (const name of ["flows", "links"]) run[name] = ask({ do: "table", name });
   run.heard = run.sounds.map((_, n) => [0, 1].map((side) => answered(talkspurt.sound(n, side)).length));
 }

@@ -228,10 +228,10 @@ class Plan:
         Name, transmissions, bytes and drops of each link; packets sent; changes of gauges.
         """
 
-    def excerpt(self, i: int, lossless: bool) -> Job[tuple[float, float, ArrowStream]]:
+    def excerpt(self, i: int, lossless: bool) -> Job[Packets]:
         """Start run ``i`` as far as the end of the excerpt that its scenario shows.
 
-        Beginning and end in seconds, and a row for each packet and link.
+        A run that is ``lossless`` has no drop in its window of measurement.
         """
 
 class Job(Generic[T]):
@@ -247,8 +247,8 @@ class Job(Generic[T]):
         """What came out, once; raises RunError, and OSError if a table could not be written."""
 
 Packets = tuple[str, float, float, ArrowStream]
-"""Packets for an animation: why they begin where they do (``asked``, ``drop`` or ``packet``), their
-start and end in seconds, and a table."""
+"""Packets for an animation: why they begin where they do (``asked``, ``drop``, ``packet`` or
+``window``), their start and end in seconds, and a row for each packet and link."""
 
 class Emulation(Job[tuple[Outcome, str, Packets | None]]):
     """A run under way in real time, with packets of programs; on Linux only."""
@@ -462,3 +462,19 @@ def answer(input: str, details: object) -> str:
 
 def answer_metrics() -> list[str]:
     """The metrics of flows that an answer reads."""
+
+def picture(network: str, flows: Any) -> str | None:
+    """The picture of a network: see ``talkspurt.report.topology``; None without nodes."""
+
+def animation(
+    network: str,
+    flows: Any,
+    hops: Any,
+    interval_s: tuple[float, float],
+    most: int,
+    begins: str,
+) -> str:
+    """The animation of :data:`Packets`, or why there is none: see ``talkspurt.report.animation``.
+
+    ``most`` packets at most, counted on each link, were to be shown.
+    """

@@ -43,21 +43,28 @@ pub(crate) fn again<P: Probe>(
     let mut stopped = None;
     let finished = drive(&mut world, &timetable, &shared.cancel, |now, _, probe| {
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+        let share = now.as_nanos() as f64 / scenario.duration.as_nanos().max(1) as f64;
         if stopped.is_none() && enough(now, probe) {
             stopped = Some(now);
+            shared.cancel.store(true, Ordering::Relaxed);
+        } else if shared.watch.is_some_and(|watch| !watch(share)) {
             shared.cancel.store(true, Ordering::Relaxed);
         }
     });
     match stopped {
-        Some(now) => Ok((world.probe, now)),
+        Some(now) => {
+            // Another run may follow.
+            shared.cancel.store(false, Ordering::Relaxed);
+            Ok((world.probe, now))
+        }
         None if finished => Ok((world.probe, Instant::ZERO + scenario.duration)),
         None => Err(Failure::Cancelled),
     }
 }
 
-/// The packets of the scenario's excerpt (`record.animation`). Without a configured start it lies
-/// around the first drop in the measurement window, or, for a run that is `lossless` there, at the
-/// start of the window.
+/// The packets of the scenario's excerpt (`record.animation`), and why it begins where it does: as `asked` by
+/// the scenario, else around the first `drop` in the measurement window, or, for a run that is `lossless` there,
+/// at the start of the `window`.
 ///
 /// # Errors
 /// A file cannot be read, or `shared` asks the run to stop.
@@ -66,15 +73,25 @@ pub fn excerpt(
     files: &dyn Files,
     lossless: bool,
     shared: &Shared,
-) -> Result<Shown, Failure> {
+) -> Result<(&'static str, Shown), Failure> {
     let point = &*point.expanded();
     let Point { scenario, network, .. } = point;
     let asked = &scenario.record.animation;
-    let lossless = lossless.then_some(window(scenario).0);
-    let from = asked.from.map(|from| Instant::ZERO + from).or(lossless);
-    let begin = from.map_or(Begin::BeforeDrop(0), Begin::At);
     let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
-    let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
-    let (probe, now) = again(point, files, probe, false, shared, |now, probe| probe.complete(now))?;
-    Ok(probe.finish(now))
+    let found = |begin| {
+        let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
+        let (probe, now) =
+            again(point, files, probe, false, shared, |now, probe| probe.complete(now))?;
+        Ok(probe.finish(now))
+    };
+    if let Some(from) = asked.from {
+        return Ok(("asked", found(Begin::At(Instant::ZERO + from))?));
+    }
+    if !lossless {
+        let shown = found(Begin::BeforeDrop(0))?;
+        if shown.drops > 0 {
+            return Ok(("drop", shown));
+        }
+    }
+    Ok(("window", found(Begin::At(window(scenario).0))?))
 }

@@ -4,7 +4,7 @@
 //! so a run would not be reproducible. These come from the pinned `libm` crate; clippy forbids the
 //! others. `f64::sqrt` is exact everywhere and may be used directly.
 
-pub use libm::{cbrt, cos, erfc, exp, log as ln, log10, pow, sin};
+pub use libm::{atan2, cbrt, cos, erfc, exp, hypot, log as ln, log10, pow, sin};
 
 /// Rounds to the nearest integer, halves away from zero, and saturates at the bounds of `u64`.
 #[inline]

@@ -4,7 +4,8 @@
 //! `plan::Plan` is a parsed and checked scenario file; `run::Job` is work in progress: one of its runs, an
 //! export to another tool, a part of a run for the report, or a run that only counts what it sends;
 //! `outcome::Outcome` is a run's result; `view_charts` has the charts of one, and scores of parts of a call;
-//! `emulation` runs one in real time, with packets of programs; `measure` serves and makes measurements of real paths and calls over them,
+//! `view` draws networks and packets; `emulation` runs one in real time, with packets of programs; `measure`
+//! serves and makes measurements of real paths and calls over them,
 //! `call` has voices and devices, `options` reads their options; `capture` reads a capture file. `av` gives the
 //! engine the codecs of PyAV. The crates `experiment`, `emulate` and `measure` do the work.
 
@@ -22,6 +23,7 @@ mod options;
 mod outcome;
 mod plan;
 mod run;
+mod view;
 mod view_charts;
 
 use pyo3::prelude::*;
@@ -47,6 +49,7 @@ mod _core {
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,
         version,
+        view::{animation, picture},
         view_charts::{charts, gauge_lines, opinion, opinion_window_s},
     };
     #[cfg(target_os = "linux")]

@@ -325,15 +325,15 @@ impl Plan {
         ))
     }
     /// Starts one run up to the end of the excerpt its scenario shows; unless configured, the start
-    /// depends on whether the run is `lossless`. The result is start and end in seconds, and a table of its
-    /// packets.
+    /// depends on whether the run is `lossless`. The result is why it begins where it does, start and end in
+    /// seconds, and a table of its packets.
     fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Job> {
         Ok(Job::on(
             self.point(index)?.clone(),
             move |point, shared| excerpt(point, &Disk, lossless, shared),
-            |py, shown| {
+            |py, (begins, shown)| {
                 let (from_s, to_s) = (shown.from.as_secs_f64(), shown.to.as_secs_f64());
-                (from_s, to_s, Table::new(shown.hops)).into_py_any(py)
+                (begins, from_s, to_s, Table::new(shown.hops)).into_py_any(py)
             },
         ))
     }

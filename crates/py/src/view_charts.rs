@@ -59,8 +59,9 @@ fn read(
     Ok((rows, told))
 }
 
+/// An object with the Arrow PyCapsule interface as a table.
 #[expect(unsafe_code, reason = "the interface passes a pointer")]
-fn taken(table: &Bound<'_, PyAny>) -> PyResult<Table> {
+pub(crate) fn taken(table: &Bound<'_, PyAny>) -> PyResult<Table> {
     let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name holds a stream, which is moved out of it; the capsule outlives this.

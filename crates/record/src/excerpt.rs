@@ -66,6 +66,8 @@ pub struct Shown {
     pub to: Instant,
     /// A row for each packet and link, in order of arrival at the link.
     pub hops: Table,
+    /// How many of them were dropped.
+    pub drops: usize,
 }
 
 /// The share of the kept packets that may precede the first drop, as a divisor.
@@ -127,7 +129,8 @@ impl Excerpt {
             to = beyond.enqueued;
             hops.retain(|hop| hop.enqueued < to);
         }
-        Shown { from, to, hops: table(&hops, &self.layout) }
+        let drops = hops.iter().filter(|hop| matches!(hop.fate, HopOutcome::Dropped(_))).count();
+        Shown { from, to, hops: table(&hops, &self.layout), drops }
     }
 
     fn begin(&mut self, now: Instant, link: u32, packet: &Packet) {

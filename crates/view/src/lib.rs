@@ -1,15 +1,20 @@
-//! What a page shows of a run: charts, tables of texts and the outcome of each voice frame, as JSON.
+//! What a page shows of a run: charts, tables of texts, the outcome of each voice frame, the picture of the
+//! network and the packets that move in it, as JSON.
 //!
-//! Tables of a run in, values for `charts.js` and `player.js` out. Colours are those of the figures.
+//! Tables of a run in, values for `charts.js`, `player.js` and `animation.js` out. Colours are those of the figures.
 
 #![forbid(unsafe_code)]
 
+mod animation;
 mod bars;
 mod chart;
 mod charts;
 mod frames;
 mod inside;
+mod layout;
+mod network;
 mod opinion;
+mod picture;
 mod rows;
 mod style;
 mod table;
@@ -20,12 +25,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use talkspurt_scenario::model::Flow;
 
+pub use animation::animation;
 pub use bars::{Bar, bars};
 pub use chart::{Chart, Line, Panel};
 pub use charts::charts;
 pub use frames::{Call, FATES, calls};
 pub use inside::{GAUGE_LINES, GaugeLine};
+pub use network::Network;
 pub use opinion::{Window, over_time, window_s};
+pub use picture::{Picture, Route, picture};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};
 pub use table::{Cell, Column, Table, flow_columns, of_flows, of_links, of_study};
@@ -99,6 +107,18 @@ impl Run {
         let first = self.flow(name).and_then(|flow| flow["links"][side][0].as_array());
         let names = first.into_iter().flatten().filter_map(Value::as_str);
         names.map(str::to_owned).collect()
+    }
+
+    /// Whether no packet was dropped in the window of measurement, except those of contenders.
+    #[must_use]
+    pub fn is_lossless(&self) -> bool {
+        let links = self.told.topology["links"].as_array().into_iter().flatten();
+        let contenders: Vec<_> =
+            links.filter(|link| link["contends"] == true).map(|link| &link["name"]).collect();
+        let of_contender =
+            |row| contenders.iter().any(|name| name.as_str() == self.links.text("name", row));
+        let drops = |row| self.links.number("drops", row).unwrap_or(0.0);
+        (0..self.links.len()).all(|row| of_contender(row) || drops(row) == 0.0)
     }
 
     fn flow(&self, name: &str) -> Option<&Value> {

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use talkspurt_answer::{Axis, Flows, Frames, Input, MAX_FLOWS, Runs, answer};
 use talkspurt_app::codec::opus::LACKING;
-use talkspurt_experiment::{Audio, Finished, Shared, run, topology};
+use talkspurt_experiment::{Audio, Finished, Shared, excerpt, run, topology};
 use talkspurt_proto::metric::View;
 use talkspurt_record::{Recording, Tables};
 use talkspurt_scenario::{
     Point, Problem, Study, Use, load_for, numbers, resolved, to_toml, values,
 };
 use talkspurt_view as view;
-use talkspurt_view::{Rows, Run};
+use talkspurt_view::{Network, Rows, Run};
 
 /// Frames of voice of all runs together that are kept for the causes of differences; a frame takes 33 bytes.
 const MAX_FRAMES: usize = 1_000_000;
@@ -57,6 +57,12 @@ pub enum Request {
     Answer,
     /// Opens a run, with its charts, tables and calls, whose sound can then be had.
     Open {
+        /// By number.
+        run: usize,
+    },
+    /// The `animation` of the packets of a run, which is opened and repeated for it, or a sentence why there is
+    /// none.
+    Animation {
         /// By number.
         run: usize,
     },
@@ -175,6 +181,7 @@ impl Session {
             Request::Run { run } => self.run(run),
             Request::Answer => self.answer(),
             Request::Open { run } => self.open(run),
+            Request::Animation { run } => self.animation(run),
             Request::Table { name } => self.table(&name),
         };
         answered.unwrap_or_else(|failed| json!({ "failed": failed }))
@@ -359,7 +366,8 @@ impl Session {
         Ok(found_json)
     }
 
-    fn open(&mut self, number: usize) -> Result<Value, String> {
+    /// Opens a run, if it is not open.
+    fn opened(&mut self, number: usize) -> Result<&Opened, String> {
         if self.opened.as_ref().is_none_or(|opened| opened.number != number) {
             self.opened = Some(if let Source::Folder(_) = &self.source {
                 let told = self.told(number, false)?.into_owned();
@@ -370,6 +378,11 @@ impl Session {
                 opened(number, point, self.finished(point, Tables::memory())?)
             });
         }
+        self.opened.as_ref().ok_or_else(|| "no run is open".to_owned())
+    }
+
+    fn open(&mut self, number: usize) -> Result<Value, String> {
+        self.opened(number)?;
         let Some(Opened { digest, run, audio, .. }) = &self.opened else {
             return Err("no run is open".to_owned());
         };
@@ -382,6 +395,7 @@ impl Session {
                 })
             })
             .collect();
+        let network = Network::deserialize(&run.told.topology).ok();
         Ok(json!({
             "settings": told.settings,
             "seed": told.seed,
@@ -392,12 +406,32 @@ impl Session {
             "fates": view::FATES,
             "sounds": sounds,
             "topology": run.told.topology,
+            "picture": network.map(|network| view::picture(&network, &run.flows)),
             "tables": {
                 "calls": view::of_flows(run, View::ReportCalls, &self.judged_by),
                 "flows": view::of_flows(run, View::ReportFlows, &[]),
                 "links": view::of_links(run),
             },
             "resolved": told.scenario,
+        }))
+    }
+
+    fn animation(&mut self, number: usize) -> Result<Value, String> {
+        let most = self.point(number)?.scenario.record.animation.packets as usize;
+        if most == 0 {
+            let none = "the scenario asks for none (record.animation.packets = 0).";
+            return Ok(json!({ "animation": none }));
+        }
+        let lossless = self.opened(number)?.run.is_lossless();
+        let shared = Shared { watch: self.watch, ..Shared::default() };
+        let (begins, shown) = excerpt(self.point(number)?, &self.files, lossless, &shared)
+            .map_err(|failure| failure.to_string())?;
+        let Run { told, flows, .. } = &self.opened(number)?.run;
+        let network = Network::deserialize(&told.topology).map_err(|error| error.to_string())?;
+        let interval_s = (shown.from.as_secs_f64(), shown.to.as_secs_f64());
+        let hops = Rows::of(&shown.hops);
+        Ok(json!({
+            "animation": view::animation(&network, flows, &hops, interval_s, most, begins),
         }))
     }
 

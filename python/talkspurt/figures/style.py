@@ -100,8 +100,6 @@ TRANSPORTS = {
 }
 """Shade and marker of each transport."""
 OTHER = Style("#6b7280", "X")
-BACKGROUND = "#8F979F"
-"""Colour of what is simulated beside the programs of an emulation."""
 REAL = "real"
 """The source of flows of programs, in an emulation."""
 

@@ -11,7 +11,6 @@ from talkspurt._storage import file_access
 from talkspurt._storage.output_folder import FIGURES, REPORT
 from talkspurt._text.escaping import visible
 from talkspurt.figures.style import Drawn
-from talkspurt.figures.time import styles_of
 from talkspurt.report import single, topology
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def of_study(
 
 
 def _network(result: RunData, folder: Path) -> None:
-    picture = topology.picture(result.topology, styles_of(result))
+    picture = topology.of_result(result)
     if picture:
         file_access.write_text(
             folder / FIGURES / "topology.svg", visible(topology.file(picture), lines=True)

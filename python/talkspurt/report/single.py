@@ -66,8 +66,8 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
 
 def network_of(result: RunData) -> tuple[dict[str, Any], int]:
     """The picture of the network and the animation in it, and the size of this."""
-    picture = topology.picture(result.topology, styles_of(result))
-    moving = animation(result, picture)
+    picture = topology.of_result(result)
+    moving = animation(result)
     network = {
         "topology": Markup(picture.svg) if picture else None,
         "key": picture.key if picture else (),
