@@ -1,4 +1,4 @@
-"""Links from pages to the playground: below each command that runs a scenario which the page has."""
+"""Links from pages to the playground, below each command that runs a scenario which it has."""
 
 from __future__ import annotations
 

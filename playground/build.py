@@ -1,8 +1,8 @@
 """Builds the playground: a folder of static files, and the same page in one file.
 
 ``python playground/build.py MODULE MODELS SITE`` writes ``SITE/playground/`` and
-``SITE/talkspurt.html``. MODELS is the module with all of libopus, which the page loads for scenarios
-that need it; the file has none. Charts, player and style are those of the report.
+``SITE/talkspurt.html``. MODELS is the module with all of libopus, which the page loads for
+scenarios that need it; the file has none. Charts, player and style are those of the report.
 """
 
 from __future__ import annotations
