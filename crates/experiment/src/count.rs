@@ -1,15 +1,13 @@
 //! Counts what a trace of a run would contain, by repeating the run without observers.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
-use talkspurt_flow::{Files, Materials};
-use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
+use talkspurt_flow::Files;
+use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_scenario::Point;
-use talkspurt_sim::build;
-use talkspurt_sim::drive::drive;
 
+use crate::rerun::{Repeated, again};
 use crate::{Failure, Shared};
 
 /// How much a whole run sends, regardless of its measurement window.
@@ -41,30 +39,16 @@ pub struct LinkCounts {
 /// # Errors
 /// A file cannot be read, or `shared` asks the run to stop.
 pub fn count(point: &Point, files: &dyn Files, shared: &Shared) -> Result<Counts, Failure> {
-    let point = point.expanded();
-    let Point { scenario, network, .. } = &*point;
-    let materials = Materials::load(scenario, files).map_err(Failure::Input)?.unheard();
-    let mut world = build::build(scenario, network, &materials, Counter::default());
-    let mut last = Vec::new();
-    let finished = drive(
-        &mut world,
-        &crate::timetable(scenario, false),
-        &shared.cancel,
-        |now, counters, _| {
-            shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-            last = counters.to_vec();
-        },
-    );
-    if !finished {
-        return Err(Failure::Cancelled);
-    }
-    let links = network.links.iter().zip(last).map(|(link, counted)| LinkCounts {
+    let point = &*point.expanded();
+    let mut counter = Counter::default();
+    again(point, files, &mut counter, false, shared)?;
+    let Counter { packets, changes, links: last, .. } = counter;
+    let links = point.network.links.iter().zip(last).map(|(link, counted)| LinkCounts {
         name: link.name.clone(),
         hops: counted.sent_packets,
         bytes: counted.sent_bytes,
         drops: counted.drops.iter().sum(),
     });
-    let Counter { packets, changes, .. } = world.probe;
     Ok(Counts { links: links.collect(), packets, changes })
 }
 
@@ -75,6 +59,14 @@ struct Counter {
     changes: u64,
     /// The last value of each gauge, as bits: only changes are kept.
     last: BTreeMap<(Place, Gauge), u64>,
+    links: Vec<LinkCounters>,
+}
+
+impl Repeated for Counter {
+    fn has_enough(&mut self, _: Instant, links: &[LinkCounters]) -> bool {
+        self.links = links.to_vec();
+        false
+    }
 }
 
 impl Probe for Counter {

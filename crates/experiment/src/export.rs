@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use talkspurt_flow::Files;
-use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Dialect, Digest, Output, PacketTable, Qlog, Trace};
@@ -11,7 +11,7 @@ use talkspurt_scenario::Point;
 
 use crate::capture::{self, file_name};
 use crate::layout::layout;
-use crate::rerun::again;
+use crate::rerun::{Repeated, again};
 use crate::{Failure, Shared};
 
 /// Output format.
@@ -62,13 +62,18 @@ pub fn export(
 ) -> Result<String, Failure> {
     let point = &*point.expanded();
     let layout = layout(&point.scenario, &point.network);
-    let watch = (Digest::of(&layout), Writer::new(point, format, folder)?);
-    // A writer inside a probe cannot return errors: it stops the run, and the error is reported below.
-    let payloads = format == Format::Pcapng;
-    let ((digest, writer), _) =
-        again(point, files, watch, payloads, shared, |_, (_, writer)| writer.failed())?;
+    let mut watch = (Digest::of(&layout), Writer::new(point, format, folder)?);
+    again(point, files, &mut watch, format == Format::Pcapng, shared)?;
+    let (digest, writer) = watch;
     writer.finish()?;
     Ok(digest.hex())
+}
+
+impl Repeated for (Digest, Writer) {
+    fn has_enough(&mut self, _: Instant, _: &[LinkCounters]) -> bool {
+        // A writer inside a probe cannot return errors: it stops the run, and reports the error when it ends.
+        self.1.failed()
+    }
 }
 
 impl Writer {

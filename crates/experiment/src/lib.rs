@@ -99,6 +99,7 @@ impl Output for () {
     }
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 impl Output for Written {
     fn failed(&self) -> bool {
         let (capture, packets) = self;
@@ -196,13 +197,13 @@ pub fn run(
     }
     let digest = Digest::of(&layout);
     let recorder = Recorder::keeping(layout, options, tables);
+    // A page writes no files, and does not load the world that would.
+    #[cfg(not(target_arch = "wasm32"))]
     if files.0.is_some() || files.1.is_some() {
         let probe = (recorder, (digest, files));
-        run_with(probe, &point, &materials, &timetable, shared, cpu)
-    } else {
-        let probe = (recorder, (digest, ()));
-        run_with(probe, &point, &materials, &timetable, shared, cpu)
+        return run_with(probe, &point, &materials, &timetable, shared, cpu);
     }
+    run_with((recorder, (digest, ())), &point, &materials, &timetable, shared, cpu)
 }
 
 fn run_with<O: Output>(
@@ -264,6 +265,7 @@ pub fn written(point: &Point, layout: &Layout, folder: Option<&Path>) -> Result<
 }
 
 /// Whether a file that is written during the run could not be.
+#[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn failed(recorder: &Recorder, files: &Written) -> bool {
     recorder.failed() || files.failed()

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use talkspurt_flow::{Files, Materials};
-use talkspurt_proto::probe::Probe;
+use talkspurt_proto::probe::{LinkCounters, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{Begin, Excerpt, Shown};
 use talkspurt_scenario::Point;
@@ -17,19 +17,25 @@ use crate::{Failure, Shared};
 /// How often links are settled, so that their events can be put in order.
 pub const BARRIER: Duration = Duration::from_millis(50);
 
-/// Runs a point with a probe and stops at the first barrier where `enough` is true. Returns the probe
-/// and the instant before which it has received all events. Packets have sound only if it `is_heard`.
+/// A probe that a run is repeated for. The world is made for all of them alike: for each one, it would be
+/// compiled again.
+pub(crate) trait Repeated: Probe {
+    /// Whether the run may stop before its end. `counters` are those of the links so far.
+    fn has_enough(&mut self, now: Instant, counters: &[LinkCounters]) -> bool;
+}
+
+/// Runs a point with a probe and stops at the first barrier where it has enough. Returns the instant before
+/// which it has received all events. Packets have sound only if it `is_heard`.
 ///
 /// # Errors
 /// A file cannot be read, or `shared` asks the run to stop.
-pub(crate) fn again<P: Probe>(
+pub(crate) fn again(
     point: &Point,
     files: &dyn Files,
-    probe: P,
+    probe: &mut dyn Repeated,
     is_heard: bool,
     shared: &Shared,
-    mut enough: impl FnMut(Instant, &mut P) -> bool,
-) -> Result<(P, Instant), Failure> {
+) -> Result<Instant, Failure> {
     let Point { scenario, network, .. } = point;
     let materials = Materials::load(scenario, files).map_err(Failure::Input)?;
     let materials = if is_heard { materials } else { materials.unheard() };
@@ -41,10 +47,11 @@ pub(crate) fn again<P: Probe>(
         settle: None,
     };
     let mut stopped = None;
-    let finished = drive(&mut world, &timetable, &shared.cancel, |now, _, probe| {
+    let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, probe| {
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
         let share = now.as_nanos() as f64 / scenario.duration.as_nanos().max(1) as f64;
-        if stopped.is_none() && enough(now, probe) {
+        let enough = probe.has_enough(now, counters);
+        if stopped.is_none() && enough {
             stopped = Some(now);
             shared.cancel.store(true, Ordering::Relaxed);
         } else if shared.watch.is_some_and(|watch| !watch(share)) {
@@ -55,10 +62,16 @@ pub(crate) fn again<P: Probe>(
         Some(now) => {
             // Another run may follow.
             shared.cancel.store(false, Ordering::Relaxed);
-            Ok((world.probe, now))
+            Ok(now)
         }
-        None if finished => Ok((world.probe, Instant::ZERO + scenario.duration)),
+        None if finished => Ok(Instant::ZERO + scenario.duration),
         None => Err(Failure::Cancelled),
+    }
+}
+
+impl Repeated for Excerpt {
+    fn has_enough(&mut self, now: Instant, _: &[LinkCounters]) -> bool {
+        self.complete(now)
     }
 }
 
@@ -79,9 +92,9 @@ pub fn excerpt(
     let asked = &scenario.record.animation;
     let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
     let found = |begin| {
-        let probe = Excerpt::new(layout(scenario, network), begin, to, asked.packets as usize);
-        let (probe, now) =
-            again(point, files, probe, false, shared, |now, probe| probe.complete(now))?;
+        let layout = layout(scenario, network);
+        let mut probe = Excerpt::new(layout, begin, to, asked.packets as usize);
+        let now = again(point, files, &mut probe, false, shared)?;
         Ok(probe.finish(now))
     };
     if let Some(from) = asked.from {
