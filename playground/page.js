@@ -494,17 +494,18 @@ class Playground {
     $("title").textContent = study.title;
     $("description").innerHTML = TalkspurtMarkdown.html(study.description);
     document.title = `${study.title} – talkspurt playground`;
-    this.drawAnswer(all.answer);
+    this.drawAnswer(all);
     this.drawStudy(number);
     this.drawRun(run);
     $("result").hidden = false;
     return document.documentElement.setAttribute("data-result", run.digest ?? "");
   }
 
-  drawAnswer({ sentences, about, notes }) {
+  drawAnswer({ answer: { sentences, about, notes }, cautions }) {
     const [first, rest] = [sentences.slice(0, 3), [...sentences.slice(3), about, ...notes].filter(Boolean)];
     $("answer").replaceChildren(element("h2", {}, "Result"), ...first.map((words) => element("p", { class: "answer" }, words)),
-      rest.length ? element("details", {}, element("summary", {}, `${rest.length} more`), rest.map((words) => element("p", {}, words))) : "");
+      ...[rest.length ? element("details", {}, element("summary", {}, `${rest.length} more`), rest.map((words) => element("p", {}, words))) : "",
+      cautions.length ? [element("h3", {}, "Warnings"), element("ul", {}, cautions.map((words) => element("li", {}, words)))] : ""].flat());
   }
 
   drawStudy(opened) {

@@ -178,6 +178,34 @@ def test_models_are_loaded_for_a_scenario_that_needs_them(visit, site, tmp_path)
     assert "use the command, or the playground of a site" in page.inner_text("#problems")
 
 
+def test_the_network_is_drawn_and_its_packets_move(visit):
+    page = visit()
+    result(page)
+    assert page.locator("#network svg.topology").count() == 1
+    assert "call-over-tcp" in page.inner_text("#routes")
+    page.click("#packets summary")
+    page.wait_for_selector("#packets .stage")
+    done(page)
+    stage = "document.querySelector('.stage').animation"
+    begin, end = page.evaluate(f"[{stage}.from, {stage}.to]")
+    assert 0 <= begin < end <= 60 and page.evaluate(f"{stage}.rows") > 1000
+    page.click(".stage [data-part=next]")
+    drops = page.evaluate(f"{stage}.drops()")
+    assert drops and page.evaluate(f"{stage}.time()") in [pytest.approx(it) for it in drops]
+    before = page.evaluate(f"{stage}.time()")
+    page.click(".stage [data-part=play]")
+    wait(page, f"{stage}.time() > {before}")
+    # Another run has other packets.
+    page.click(".stage [data-part=play]")
+    retyped(page, json.dumps(SMALL.replace("[5, 40]", "[5]")))
+    done(page)
+    page.click("#run")
+    wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 8 s')")
+    assert not page.evaluate("document.querySelector('#packets').open")
+    page.click("#packets summary")
+    wait(page, f"{stage}.to <= 8")
+
+
 def test_sizes_stay_within_the_budget(site):
     folder = site / "playground"
     sizes = {

@@ -209,11 +209,12 @@ class Plan:
         folder: str | None,
         tables: str | Sequence[str] = "memory",
         meanings: Meanings | None = None,
+        heard: bool = True,
     ) -> Job[Outcome]:
         """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
 
         Tables besides those of flows and links are in "memory", in files in "folder", or there are
-        "none"; or those with the given names are in memory. ``meanings`` are those of their
+        "none"; or those with the given names are in memory. Without ``heard``, it has no sound. ``meanings`` are those of their
         columns.
         """
     def export(self, i: int, format: str, folder: str) -> Job[str]:
@@ -462,6 +463,9 @@ def answer(input: str, details: object) -> str:
 
 def answer_metrics() -> list[str]:
     """The metrics of flows that an answer reads."""
+
+def cautions(flows: Any) -> list[str]:
+    """Warnings about an Arrow table of flows, of a run or a whole study."""
 
 def picture(network: str, flows: Any) -> str | None:
     """The picture of a network: see ``talkspurt.report.topology``; None without nodes."""

@@ -193,7 +193,8 @@ def collect(
     """Run these runs of the plan; results by number of the run.
 
     ``tables`` besides those of flows and links are in memory, in files in the folder that the run
-    is written in, or not recorded; or only those with these names are recorded, in memory.
+    is written in, or not recorded; or only those with these names are recorded, in memory. Runs
+    without these tables have no sound either.
     """
     if executor is not None:
         from talkspurt import _cluster
@@ -231,6 +232,7 @@ def collect(
         jobs=jobs,
         folder=folder,
         tables=tables,
+        heard=tables != "none",
         on_end=on_end,
         on_progress=on_progress,
     )

@@ -172,7 +172,7 @@ impl Failure {
 }
 
 /// Runs one point of a study; captures and packets that the scenario requests are written to `folder`,
-/// if given.
+/// if given. Speech is rendered if the run `is_heard`; otherwise it is encoded only where packets depend on it.
 ///
 /// # Errors
 /// A file cannot be read or written, `shared` asks the run to stop, or an account does not add up.
@@ -181,12 +181,16 @@ pub fn run(
     files: &dyn Files,
     folder: Option<&Path>,
     tables: Tables,
+    is_heard: bool,
     shared: &Shared,
 ) -> Result<Finished, Failure> {
     let cpu = ThreadTime::now();
     let point = point.expanded();
     let Point { scenario, network, .. } = &*point;
     let materials = Materials::load(scenario, files).map_err(Failure::Input)?;
+    // A capture has the payloads.
+    let is_heard = is_heard || folder.is_some() && !scenario.record.pcapng.is_empty();
+    let materials = if is_heard { materials } else { materials.unheard() };
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
     let files = written(&point, &layout, folder)?;
@@ -234,7 +238,8 @@ fn run_with<O: Output>(
     if !finished && !disk_failed {
         return Err(Failure::Cancelled);
     }
-    let audio = audio::render(scenario, materials, &world);
+    let audio =
+        if materials.is_heard() { audio::render(scenario, materials, &world) } else { vec![] };
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, output)) = world.probe;
     let files = output.written();

@@ -32,7 +32,7 @@ pub fn run_into(
     fs::create_dir(folder).map_err(|error| failed(folder, error))?;
     let meanings = Arc::default();
     let tables = Tables::Folder(Folder { path: folder.to_owned(), meanings });
-    let finished = run(point, files, Some(folder), tables, shared)?;
+    let finished = run(point, files, Some(folder), tables, true, shared)?;
     let scenario = to_toml(&point.scenario);
     let manifest = manifest(point, &finished, &scenario);
     let network = topology(&point.scenario, &point.network);

@@ -61,7 +61,7 @@ fn folder_of(name: &str, parts: &[String]) -> PathBuf {
     let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{name}"));
     std::fs::create_dir_all(&folder).expect("writable");
-    run(&point, &Disk, Some(&folder), Tables::memory(), &Shared::default())
+    run(&point, &Disk, Some(&folder), Tables::memory(), true, &Shared::default())
         .expect("every packet is captured");
     folder
 }

@@ -30,7 +30,7 @@ fn call(transport: &str, source: &str) -> Finished {
     }
     let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
     let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
-    run(&point, &Disk, None, Tables::memory(), &Shared::default()).expect("accounts balance")
+    run(&point, &Disk, None, Tables::memory(), true, &Shared::default()).expect("accounts balance")
 }
 
 fn floats(finished: &Finished, table: &str, column: &str) -> Vec<f64> {

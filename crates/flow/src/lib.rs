@@ -61,6 +61,13 @@ impl Materials {
         self
     }
 
+    /// Whether the sound of the run is heard.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        let unheard = |it: &Material| matches!(it, Material::Speech(it) if it.is_unheard);
+        !self.by_file.values().any(unheard)
+    }
+
     /// Adds the material of a source without reading its file. A source without a file is ignored.
     pub fn insert(&mut self, source: &Config, material: Material) {
         if let Some(key) = key(source) {

@@ -49,7 +49,7 @@ mod _core {
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,
         version,
-        view::{animation, picture},
+        view::{animation, cautions, picture},
         view_charts::{charts, gauge_lines, opinion, opinion_window_s},
     };
     #[cfg(target_os = "linux")]

@@ -278,19 +278,21 @@ impl Plan {
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
     ///
     /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none"; or
-    /// those with the given names are in memory. `meanings` are of their columns, for files.
-    #[pyo3(signature = (index, folder=None, tables=Wanted::memory(), meanings=None))]
+    /// those with the given names are in memory. `meanings` are of their columns, for files. Without `heard`, the
+    /// run has no sound.
+    #[pyo3(signature = (index, folder=None, tables=Wanted::memory(), meanings=None, heard=true))]
     fn start(
         &self,
         index: usize,
         folder: Option<PathBuf>,
         tables: Wanted,
         meanings: Option<&ColumnMeanings>,
+        heard: bool,
     ) -> PyResult<Job> {
         let tables = tables_in(&tables, folder.as_deref(), meanings)?;
         Ok(Job::on(
             self.point(index)?.clone(),
-            move |point, shared| run(point, &Disk, folder.as_deref(), tables, shared),
+            move |point, shared| run(point, &Disk, folder.as_deref(), tables, heard, shared),
             |py, finished| Outcome::new(finished).into_py_any(py),
         ))
     }

@@ -30,6 +30,12 @@ pub(crate) fn animation(
     Ok(found.to_string())
 }
 
+/// Warnings about an Arrow table of flows, of a run or a whole study.
+#[pyfunction]
+pub(crate) fn cautions(flows: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    Ok(talkspurt_view::cautions(&rows(flows)?))
+}
+
 fn read(network: &str) -> PyResult<Network> {
     serde_json::from_str(network).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -25,14 +25,18 @@ pub fn to_toml(scenario: &Scenario) -> String {
 /// The text is not TOML.
 pub fn values(resolved: &str) -> Result<Json, String> {
     let plain: Json = toml::from_str(resolved).map_err(|error| error.message().to_owned())?;
-    let Ok(scenario) = serde_json::from_value::<Scenario>(plain.clone()) else { return Ok(plain) };
+    let Some(scenario) = parsed(plain.clone()) else { return Ok(plain) };
     Ok(with_values(|| serde_json::to_value(scenario)).unwrap_or(plain))
 }
 
 /// The resolved scenario that a text is; `None` of an import, which has keys of its own.
 #[must_use]
 pub fn resolved(text: &str) -> Option<Scenario> {
-    toml::from_str(text).ok()
+    parsed(toml::from_str(text).ok()?)
+}
+
+fn parsed(plain: Json) -> Option<Scenario> {
+    serde_json::from_value(plain).ok()
 }
 
 /// The line of each key of a scenario's text, including tables, in order. List elements are numbered from

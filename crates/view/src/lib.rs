@@ -7,6 +7,7 @@
 
 mod animation;
 mod bars;
+mod cautions;
 mod chart;
 mod charts;
 mod frames;
@@ -27,6 +28,7 @@ use talkspurt_scenario::model::Flow;
 
 pub use animation::animation;
 pub use bars::{Bar, bars};
+pub use cautions::cautions;
 pub use chart::{Chart, Line, Panel};
 pub use charts::charts;
 pub use frames::{Call, FATES, calls};

@@ -279,7 +279,7 @@ impl Session {
         }))
     }
 
-    fn finished(&self, point: &Point, tables: Tables) -> Result<Finished, String> {
+    fn finished(&self, point: &Point, tables: Tables, is_heard: bool) -> Result<Finished, String> {
         let scenario = &point.scenario;
         let interval = scenario.record.interval.as_secs_f64();
         let many = 2.0 * (point.network.links.len() + point.network.routes.len()) as f64;
@@ -291,7 +291,8 @@ impl Session {
             ));
         }
         let shared = Shared { watch: self.watch, ..Shared::default() };
-        run(point, &self.files, None, tables, &shared).map_err(|failure| failure.to_string())
+        run(point, &self.files, None, tables, is_heard, &shared)
+            .map_err(|failure| failure.to_string())
     }
 
     fn run(&mut self, number: usize) -> Result<Value, String> {
@@ -302,7 +303,8 @@ impl Session {
             (_, true) => Tables::named(&CAUSES.map(str::to_owned)),
             _ => Tables::named(&[]),
         };
-        let finished = self.finished(point, tables)?;
+        // Of a study, a run is heard when it is opened.
+        let finished = self.finished(point, tables, alone)?;
         let digest = finished.digest.clone();
         let flows = Rows::of(&finished.recording.table("flows").expect("every run has flows"));
         let kept = if alone {
@@ -361,7 +363,8 @@ impl Session {
         let names: Vec<_> = input.axes.iter().map(|axis| axis.name.clone()).collect();
         let run_of = &input.flows.run;
         let table = view::of_study(&names, &rows, &settings, run_of, &metrics, input.confidence);
-        let found_json = json!({ "answer": found, "table": table });
+        let cautions = view::cautions(&rows);
+        let found_json = json!({ "answer": found, "table": table, "cautions": cautions });
         self.judged_by = found.judged_by;
         Ok(found_json)
     }
@@ -375,7 +378,7 @@ impl Session {
                 read(number, told, tables.ok_or("its tables are not loaded")?)?
             } else {
                 let point = self.point(number)?;
-                opened(number, point, self.finished(point, Tables::memory())?)
+                opened(number, point, self.finished(point, Tables::memory(), true)?)
             });
         }
         self.opened.as_ref().ok_or_else(|| "no run is open".to_owned())

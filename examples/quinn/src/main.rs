@@ -66,7 +66,7 @@ mod tests {
         );
         let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
         let study = study.unwrap_or_else(|problems| panic!("{problems}"));
-        let done = run(&study.points[0], &Disk, None, Tables::memory(), &Shared::default());
+        let done = run(&study.points[0], &Disk, None, Tables::memory(), true, &Shared::default());
         done.unwrap_or_else(|failure| panic!("{failure}"))
     }
 

@@ -76,6 +76,7 @@ def drive(
     jobs: int | None = None,
     folder: Callable[[int], str | None] = lambda _: None,
     tables: Tables = "memory",
+    heard: bool = True,
     on_end: Callable[[int, _core.Outcome], None],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
@@ -85,12 +86,13 @@ def drive(
     raises an exception here, the other runs are cancelled first.
 
     ``tables`` is where tables besides those of flows and links are kept, if anywhere, or which.
+    Runs that are not ``heard`` have no sound, which takes long to encode and to render.
     """
     meanings = None
     if tables == "folder":
         meanings = _core.Meanings(dictionary.json_columns())
     each(
-        lambda i: plan.start(i, folder(i), tables, meanings),
+        lambda i: plan.start(i, folder(i), tables, meanings, heard),
         runs,
         jobs=jobs,
         on_end=on_end,
