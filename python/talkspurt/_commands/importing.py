@@ -9,8 +9,6 @@ from talkspurt._commands.options import Out, Overwrite, Report, Several
 from talkspurt._commands.running import say_where
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing.reading import import_trace, jitter_buffer, unfit, wrong_payload
-from talkspurt.importing.sessions import Payload
 from talkspurt.metrics.catalogue import column
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s
@@ -61,21 +59,24 @@ def import_(
     report
         Whether to draw figures and write report.html.
     """
+    # The help of all commands needs none of it.
+    from talkspurt.importing import reading
+
     if not 1 <= len(traces) <= 2:
         raise BadInputError(f"import: expected one trace, or two captures, found {len(traces)}")
     faults: list[str] = []
-    fault = jitter_buffer(playout)[1]
+    fault = reading.jitter_buffer(playout)[1]
     faults += [fault] if fault else []
     delay = None if network_delay is None else _seconds("--network-delay", network_delay, faults)
     sign = -1 if clock_offset is not None and clock_offset.startswith("-") else 1
     offset = 0.0
     if clock_offset is not None:
         offset = sign * _seconds("--clock-offset", clock_offset.lstrip("-"), faults)
-    faults += unfit(len(traces), delay is not None, clock_offset is not None)
+    faults += reading.unfit(len(traces), delay is not None, clock_offset is not None)
     payloads = _payloads(payload or [], faults)
     if faults:
         raise BadInputError(visible("; ".join(faults)))
-    result = import_trace(
+    result = reading.import_trace(
         traces, payloads=payloads, playout=playout, sdp=sdp, delay_s=delay, clock_offset_s=offset,
         as_network=as_network, overwrite=overwrite,
     )  # fmt: skip
@@ -95,6 +96,9 @@ def _seconds(option: str, text: str, faults: list[str]) -> float:
 
 
 def _payloads(texts: Sequence[str], faults: list[str]) -> dict[int, str]:
+    from talkspurt.importing.reading import wrong_payload
+    from talkspurt.importing.sessions import Payload
+
     found = {}
     for text in texts:
         kind, _, name = text.partition("=")

@@ -9,9 +9,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-import polars as pl
-
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt.importing.model import Way
 from talkspurt.results.audio import Audio
 

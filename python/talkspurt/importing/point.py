@@ -7,9 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
-
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.importing.conversations import APPLICATION_DATA, CONTROL, Row

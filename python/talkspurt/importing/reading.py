@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import tomli_w
 
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt._storage import file_access
 from talkspurt._text.escaping import visible, whole
 from talkspurt.errors import BadInputError

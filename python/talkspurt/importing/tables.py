@@ -10,10 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import polars as pl
-import polars.selectors as cs
-
+from talkspurt._lazy import np, pl
 from talkspurt.importing.model import Packet, Trace, Way
 from talkspurt.importing.playing import Call
 from talkspurt.metrics import dictionary
@@ -146,7 +143,7 @@ class Tables:
         place = place.clip(upper_bound=self.bins.height - 1).alias("bin")
         found = rows.drop_nulls(time).group_by(place).agg(**sums)
         filled = self.bins.join(found, on="bin", how="left").sort("bin")
-        return filled.with_columns(cs.integer().fill_null(0))
+        return filled.with_columns(pl.selectors.integer().fill_null(0))
 
     def _series(self, way: Way) -> Iterable[dict[str, Any]]:
         data = self.data[way.name]

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
-import numpy as np
-import polars as pl
-
+from talkspurt._lazy import np, pl
 from talkspurt.importing import rtp, tables
 from talkspurt.importing.model import Trace, Way
 from talkspurt.importing.webrtc.dump import Connection, Dump, DumpError, Statistics
