@@ -226,7 +226,7 @@ def test_the_first_answer_comes_soon(visit):
         took = page.evaluate("performance.getEntriesByName('answer')[0].startTime")
         page.evaluate(LOOP)
         ratios.append(took / page.evaluate(LOOP)[0])
-    assert min(ratios) < 20, ratios
+    assert min(ratios) < 5, ratios
 
 
 def test_sizes_stay_within_the_budget(site):
