@@ -1,10 +1,14 @@
 //! A scenario with all defaults filled in: as TOML for the record of a run, and as values for programs that
 //! do not parse TOML or quantities.
 
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use serde::Serialize;
 use serde_json::Value as Json;
 use talkspurt_proto::units::with_values;
 
-use crate::model::Scenario;
+use crate::model::{Axis, Cell, Design, Flow, Link, Replications, Scenario};
 use crate::tree::{Tree, Value};
 
 /// The scenario as TOML that loads to an equal scenario.
@@ -14,7 +18,67 @@ use crate::tree::{Tree, Value};
 /// path that is not text, which TOML cannot represent.
 #[must_use]
 pub fn to_toml(scenario: &Scenario) -> String {
-    toml::to_string_pretty(scenario).expect("every checked scenario can be said in TOML")
+    let few = scenario.links.len() + scenario.flows.len() < MANY || scenario.flows.is_empty();
+    if few { text(scenario) } else { in_parts(scenario) }
+}
+
+/// The same of a scenario with flows, in time proportional to its length.
+fn in_parts(scenario: &Scenario) -> String {
+    // Tables of one text are written in quadratic time, as `toml` inserts each header where it belongs.
+    let Scenario { links, cells, flows, axes, design, replications, .. } = scenario;
+    let head = Scenario {
+        title: scenario.title.clone(),
+        description: scenario.description.clone(),
+        nodes: scenario.nodes.clone(),
+        topology: scenario.topology.clone(),
+        record: scenario.record.clone(),
+        measure: scenario.measure.clone(),
+        replications: replications.clone(),
+        links: IndexMap::new(),
+        cells: IndexMap::new(),
+        flows: IndexMap::new(),
+        axes: Vec::new(),
+        design: None,
+        ..*scenario
+    };
+    let mut all = text(&head);
+    // Behind it are only the replications.
+    all.truncate(all.rfind("\n[flows]\n").expect("flows are always written"));
+    let mut add = |part: String| {
+        all.push('\n');
+        all.push_str(&part);
+    };
+    links.iter().for_each(|(name, link)| add(text(&Part::Links([(name, link)].into()))));
+    cells.iter().for_each(|(name, cell)| add(text(&Part::Cells([(name, cell)].into()))));
+    flows.iter().for_each(|(name, flow)| add(text(&Part::Flows([(name, flow)].into()))));
+    add(text(&Rest { axes, design, replications }));
+    all
+}
+
+/// Links and flows from which on they are written one at a time.
+const MANY: usize = 50;
+
+fn text(part: &impl Serialize) -> String {
+    toml::to_string_pretty(part).expect("every checked scenario can be said in TOML")
+}
+
+/// A table of a scenario.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Part<'a> {
+    Links(BTreeMap<&'a String, &'a Link>),
+    Cells(BTreeMap<&'a String, &'a Cell>),
+    Flows(BTreeMap<&'a String, &'a Flow>),
+}
+
+/// What is behind the flows.
+#[derive(Serialize)]
+struct Rest<'a> {
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    axes: &'a [Axis],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    design: &'a Option<Design>,
+    replications: &'a Replications,
 }
 
 /// Converts the output of [`to_toml`] to JSON. A quantity is an object of its text (`quantity`), its
@@ -125,6 +189,28 @@ mod tests {
         // Text of another version is returned unchanged.
         assert_eq!(values("duration = \"1s\"\nwhat = 3").expect("TOML")["duration"], "1s");
         assert!(values("=").is_err());
+    }
+
+    #[test]
+    fn parts_are_those_of_the_whole() {
+        let mut compared = 0;
+        for folder in ["", "networks", "topologies"] {
+            let folder =
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/").to_owned() + folder;
+            for file in std::fs::read_dir(&folder).expect("a folder").flatten() {
+                let file = file.path();
+                let Ok(written) = std::fs::read_to_string(&file) else { continue };
+                let base = std::path::Path::new(&folder);
+                let Ok(study) = crate::load(&written, "t", base, &[], None) else { continue };
+                for point in study.points.iter().take(3) {
+                    assert_eq!(in_parts(&point.scenario), text(&point.scenario), "{file:?}");
+                    let scenario = point.scenario.expanded();
+                    assert_eq!(in_parts(&scenario), text(&scenario), "{file:?}");
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared > 40, "{compared}");
     }
 
     #[test]

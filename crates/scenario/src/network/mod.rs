@@ -103,7 +103,7 @@ impl Network {
             );
             found.add(Path::of(&["duration"]), message);
         }
-        let mut known = BTreeMap::new();
+        let mut known = route::Known::default();
         for (name, flow) in &scenario.flows {
             let path = Path::of(&["flows", name]);
             let routes = network.routes_of(flow, &path, &mut known, &mut found);

@@ -47,15 +47,27 @@ pub struct Way<'a> {
 
 /// Propagation delay in nanoseconds, then links: the metric of shortest paths.
 type Distance = (u64, u32);
-/// Distances from all nodes to a node, by that node.
-pub(super) type Known = BTreeMap<usize, Vec<Option<Distance>>>;
+
+/// Distances of nodes to destinations that were found before.
+#[derive(Default)]
+pub(super) struct Known {
+    /// By destination, of the nodes from which it is reached: separate networks do not know of each other.
+    to: BTreeMap<usize, Vec<(usize, Distance)>>,
+    /// How many there are in all.
+    count: usize,
+    /// Of all nodes, without a distance between two searches.
+    best: Vec<Option<Distance>>,
+}
+
+/// Distances that are kept; more are forgotten, and found again.
+const MAX_KNOWN: usize = 4_000_000;
 
 impl Network {
     /// The shortest route between two nodes, for packets outside all flows (ICMP from a router); empty if
     /// they are the same, `None` if there is none.
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        self.shortest(from, to, &mut BTreeMap::new())
+        self.shortest(from, to, &mut Known::default())
     }
 
     /// The shortest route. A host with a single incoming link is reached through that link's start, so that
@@ -65,21 +77,32 @@ impl Network {
             [only] if from != to => (self.links[only].from, Some(only)),
             _ => (to, None),
         };
-        let best = known.entry(door).or_insert_with(|| self.distances(door));
-        let mut route = self.walk(from, door, best)?;
+        if !known.to.contains_key(&door) {
+            if known.count > MAX_KNOWN {
+                known.to.clear();
+                known.count = 0;
+            }
+            let found = self.distances(door, &mut known.best);
+            known.count += found.len();
+            known.to.insert(door, found);
+        }
+        let mut route = self.walk(from, door, &known.to[&door])?;
         route.extend(last);
         Some(route)
     }
 
-    /// Distance of every node to `to` (Dijkstra).
-    fn distances(&self, to: usize) -> Vec<Option<Distance>> {
-        let mut best: Vec<Option<Distance>> = vec![None; self.nodes.len()];
+    /// Distances to `to` of the nodes from which it is reached (Dijkstra), by node. `best` has none before and
+    /// after.
+    fn distances(&self, to: usize, best: &mut Vec<Option<Distance>>) -> Vec<(usize, Distance)> {
+        best.resize(self.nodes.len(), None);
+        let mut reached = Vec::new();
         let mut open = BinaryHeap::from([Reverse(((0, 0), to))]);
         while let Some(Reverse((distance, node))) = open.pop() {
             if best[node].is_some() {
                 continue;
             }
             best[node] = Some(distance);
+            reached.push((node, distance));
             for &link in &self.incoming[node] {
                 let from = self.links[link].from;
                 if best[from].is_none() {
@@ -87,7 +110,9 @@ impl Network {
                 }
             }
         }
-        best
+        reached.iter().for_each(|(node, _)| best[*node] = None);
+        reached.sort_unstable_by_key(|(node, _)| *node);
+        reached
     }
 
     fn farther(&self, (delay, hops): Distance, link: usize) -> Distance {
@@ -95,15 +120,19 @@ impl Network {
     }
 
     /// Follows decreasing distances, over the first matching link in the file.
-    fn walk(&self, from: usize, to: usize, best: &[Option<Distance>]) -> Option<Vec<usize>> {
+    fn walk(&self, from: usize, to: usize, best: &[(usize, Distance)]) -> Option<Vec<usize>> {
+        let best = |node| {
+            let place = best.binary_search_by_key(&node, |(node, _)| *node);
+            place.ok().map(|place| best[place].1)
+        };
         let mut route = Vec::new();
         let mut here = from;
         while here != to {
-            let rest = best[here]?;
+            let rest = best(here)?;
             let (link, next) = self.outgoing[here]
                 .iter()
                 .copied()
-                .find(|&(link, next)| best[next].is_some_and(|d| self.farther(d, link) == rest))?;
+                .find(|&(link, next)| best(next).is_some_and(|d| self.farther(d, link) == rest))?;
             route.push(link);
             here = next;
         }
