@@ -17,12 +17,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 BUILD_BENCH := cargo build --quiet --release --locked --workspace --bin talkspurt-bench
 BUILD_SCHEMA := cargo build --quiet --locked --workspace --bin schema
 
-.PHONY: setup demo test test-rust test-python test-adding examples lint audit msrv wasm playground format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz pins clean help
+.PHONY: setup tools demo test test-rust test-python test-adding examples lint audit msrv wasm playground format types schema rustdoc pages docs dist bench bench-commands bench-gate bench-peers fuzz pins clean help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
-setup: $(VENV)/installed ## set everything up into .venv
+setup: $(VENV)/installed ## set up what runs need into .venv
+
+tools: $(VENV)/tools ## add what tests, checks and documentation need
 
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -33,10 +35,16 @@ $(UV):
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 
 $(VENV)/installed: $(UV) $(SOURCES)
-	@echo "Installing Python packages into $(VENV): about 1.5 GB, a minute or two for the first time."
-	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt
+	@echo "Installing Python packages into $(VENV): about 0.6 GB, half a minute for the first time."
+	$(UV) pip install --quiet --python $(BIN)/python --compile-bytecode --verify-hashes -c constraints.txt -r pyproject.toml --group build
 	@echo "Compiling talkspurt: some minutes for the first time, later only what has changed."
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q python/talkspurt
+	@touch $@
+
+$(VENV)/tools: $(VENV)/installed constraints.txt
+	@echo "Installing the packages of tests, checks and documentation: about 1 GB."
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt
 	@touch $@
 
 demo: setup ## run the first call and say where its report is
@@ -49,19 +57,19 @@ test-rust: setup
 	cargo test --workspace --locked
 
 # Tests in real time mostly wait: they run beside the others, which leave them the processor.
-test-python: setup
+test-python: tools
 	@log=$$(mktemp); $(BIN)/python -m pytest -o cache_dir=.pytest_cache/live -m live -n 4 --dist loadfile > $$log 2>&1 & live=$$!; \
 	trap 'kill $$live; wait $$live; rm -f $$log; exit 130' INT TERM; \
 	nice -n 10 $(BIN)/python -m pytest -m 'not live' -n auto --dist loadfile --no-loadscope-reorder; \
 	others=$$?; wait $$live; live=$$?; cat $$log; rm -f $$log; exit $$((others | live))
 
-test-adding: setup ## follow the page on adding a transport in a copy, and measure over it
+test-adding: tools ## follow the page on adding a transport in a copy, and measure over it
 	TALKSPURT_ADD_A_TRANSPORT=1 $(BIN)/python -m pytest tests/test_adding_a_transport.py
 
 examples: ## test the example programs, which have dependencies of their own
 	cd examples/quinn && CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo test --locked
 
-lint: setup ## check format, lints, types and the schema
+lint: tools ## check format, lints, types and the schema
 	cargo fmt --all --check
 	@for own in fuzz examples/quinn; do (cd $$own && cargo metadata --locked --format-version 1 > /dev/null) || exit 1; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -71,13 +79,13 @@ lint: setup ## check format, lints, types and the schema
 	$(BUILD_SCHEMA)
 	$(TARGET)/debug/schema --check
 
-format: setup ## format everything
+format: tools ## format everything
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 # The advisory database is a public repository: without a way to it that check is skipped.
-audit: setup ## check licences, sources and known vulnerabilities of all crates
+audit: tools ## check licences, sources and known vulnerabilities of all crates
 	$(BIN)/cargo-deny --locked check bans licenses sources
 	@if $(BIN)/cargo-deny fetch db 2> /dev/null; then $(BIN)/cargo-deny --locked --offline check advisories; \
 	  else echo "The advisory database cannot be fetched: known vulnerabilities are not checked."; fi
@@ -93,7 +101,7 @@ msrv: setup ## check that the oldest supported Rust compiles the workspace
 WASM := wasm32-unknown-unknown
 WEB = $(TARGET)/$(WASM)/web
 SIMD := CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=-Ctarget-feature=+simd128
-wasm: setup ## build the simulator as a WebAssembly module, and run it under Node
+wasm: tools ## build the simulator as a WebAssembly module, and run it under Node
 	@if rustup target list --installed 2> /dev/null | grep -qx $(WASM) || rustup target add $(WASM) > /dev/null 2>&1; then \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r crates/wasm/constraints.txt && \
 	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm --features models && \
@@ -108,26 +116,26 @@ playground: wasm ## build the page to play on into site/, as a folder and as one
 rustdoc: setup ## check the documentation of the Rust crates
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked
 
-pages: setup ## write the pages and pictures of docs/ that the program makes
+pages: tools ## write the pages and pictures of docs/ that the program makes
 	$(BUILD_SCHEMA)
 	$(TARGET)/debug/schema
 	$(BIN)/python docs/hooks.py
 
-docs: setup ## build the documentation into site/
+docs: tools ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 dist: setup ## build the distributed wheel into dist/: one codegen unit, profile-guided
 	@test -x "$$(rustc --print sysroot)/lib/rustlib/$$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" || { echo "Not installed: llvm-tools. Nothing was built. With rustup: rustup component add llvm-tools"; exit 2; }
 	$(BIN)/maturin build --profile dist --pgo --locked --interpreter $(BIN)/python --out dist
 
-bench: setup ## measure the engine (packet-hops per CPU-second, instructions per hop), then the commands
+bench: tools ## measure the engine (packet-hops per CPU-second, instructions per hop), then the commands
 	$(BUILD_BENCH)
 	@$(PYTHON) -m benches.table "$(TARGET)/release/talkspurt-bench"
 	@echo
 	@$(BIN)/python -m benches.commands "$(TARGET)/release/talkspurt-bench" $(ARGS)
 
 # ARGS="--only run out", ARGS=--quick, ARGS=--write: a part, and the table of docs/command-cost.md.
-bench-commands: setup ## compare the cost of commands with the engine alone; part of bench
+bench-commands: tools ## compare the cost of commands with the engine alone; part of bench
 	$(BUILD_BENCH)
 	@$(BIN)/python -m benches.commands "$(TARGET)/release/talkspurt-bench" $(ARGS)
 
@@ -136,7 +144,7 @@ bench-gate: setup ## fail if a hop costs more instructions than benches/limits.t
 	@$(PYTHON) -m benches.gate "$(TARGET)/release/talkspurt-bench" $(ARGS)
 
 # ARGS="--only w1 w3 --pairs 1" runs a part and writes no page; see ARGS=--help.
-bench-peers: setup ## compare the speed with ns-2 and ns-3; writes docs/performance.md
+bench-peers: tools ## compare the speed with ns-2 and ns-3; writes docs/performance.md
 	$(BUILD_BENCH)
 	@$(BIN)/python -m benches.peers $(ARGS)
 
