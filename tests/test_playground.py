@@ -8,6 +8,8 @@ import gzip
 import http.server
 import json
 import os
+import queue
+import subprocess
 import sys
 import threading
 import zlib
@@ -16,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import talkspurt
-from command import until
+from command import needs, until
 from test_golden import GOLDEN
 
 ROOT = Path(__file__).parent.parent
@@ -298,6 +300,32 @@ def test_a_results_folder_is_shown_as_its_report_does(visit, tmp_path):
     assert "Result" in page.inner_text("h2 >> nth=0")
 
 
+def test_a_folder_is_dropped(visit, tmp_path):
+    native(tmp_path, SMALL, study=True).save(tmp_path / "results")
+    page = visit()
+    result(page)
+    drag = page.context.new_cdp_session(page)
+    data = {"items": [], "files": [str(tmp_path / "results")], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        drag.send("Input.dispatchDragEvent", {"type": kind, "x": 300, "y": 300, "data": data})
+    wait(page, "document.querySelector('#state').textContent.startsWith('Results of A small')")
+
+
+def test_two_calls_are_compared_blind(visit):
+    page = visit()
+    result(page)
+    page.click(".blind summary")
+    page.select_option("[data-blind=a]", label="call")
+    page.select_option("[data-blind=b]", label="call-over-tcp")
+    page.click("[data-blind=begin]")
+    for _ in range(12):
+        page.keyboard.press("x")
+        if not page.is_visible("[data-answer=a]"):
+            break
+        page.click("[data-answer=a]")
+    wait(page, "/ of \\d+/.test(document.querySelector('[data-blind=score]').textContent)")
+
+
 def test_a_folder_of_a_study_is_explored(visit, tmp_path):
     expected = native(tmp_path, SMALL, study=True)
     expected.save(tmp_path / "results")
@@ -483,27 +511,77 @@ def test_a_run_stops_and_a_worker_that_ends_is_started_again(visit):
     wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs of 8 s')")
 
 
-def test_a_browser_without_webassembly_is_told(browser, served):
+@pytest.mark.parametrize("lacking", ["WebAssembly", "Worker", "DecompressionStream"])
+def test_a_browser_that_lacks_what_is_needed_is_told(browser, served, lacking):
     page = browser.new_page()
-    page.add_init_script("delete globalThis.WebAssembly")
+    page.add_init_script(f"delete globalThis.{lacking}")
     page.goto(served)
     wait(page, "document.querySelector('#state').textContent.includes('lacks WebAssembly')")
     page.close()
 
 
+DIGEST = """async (path, page = playground) => {
+  const one = page.catalogue.scenarios.find((it) => it.path === path);
+  if (!one) return "not there";
+  const sets = one.text.includes("[[axes]]") ? [["axes", "[]"], ["replications.count", "1"]] : [];
+  const found = await page.engine.ask({ do: "load", path, text: one.text, sets });
+  if (found.problems) return found.problems;
+  return (await page.engine.ask({ do: "run", run: 0 })).digest;
+}"""
+
+
 def test_shipped_scenarios_have_their_golden_digests_in_the_browser(visit):
     page = visit()
     result(page)
-    digest = """async (path) => {
-      const one = playground.catalogue.scenarios.find((it) => it.path === path);
-      if (!one) return "not there";
-      const sets = one.text.includes("[[axes]]") ? [["axes", "[]"], ["replications.count", "1"]] : [];
-      const found = await playground.engine.ask({ do: "load", path, text: one.text, sets });
-      if (found.problems) return found.problems;
-      return (await playground.engine.ask({ do: "run", run: 0 })).digest;
-    }"""
-    found = {name: page.evaluate(digest, f"/scenarios/{name}.toml") for name in GOLDEN}
+    found = {name: page.evaluate(DIGEST, f"/scenarios/{name}.toml") for name in GOLDEN}
     assert found == GOLDEN
+
+
+DIGESTS = """<!doctype html><iframe src="/playground/index.html" width="1200" height="800"></iframe>
+<script type="module">
+const names = NAMES;
+const frame = document.querySelector("iframe").contentWindow;
+const ready = () => frame.document.documentElement.dataset.result;
+while (!ready()) await new Promise((resolve) => setTimeout(resolve, 100));
+const found = {};
+for (const name of names) found[name] = await (FUNCTION)(`/scenarios/${name}.toml`, frame.playground);
+await fetch("/found", { method: "POST", body: JSON.stringify(found) });
+</script>"""
+
+
+@needs("firefox-esr", "firefox-esr", "FIREFOX")
+def test_digests_are_the_golden_ones_in_firefox(site, tmp_path):
+    """A page that has the playground in a frame asks it, and sends what it was told."""
+    found = queue.Queue()
+
+    class Asking(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+        def do_POST(self):
+            found.put(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+    text = DIGESTS.replace("NAMES", json.dumps([*GOLDEN])).replace("FUNCTION", DIGEST)
+    (site / "digests.html").write_text(text, encoding="utf-8")
+    handler = functools.partial(Asking, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/digests.html"
+        firefox = ["firefox-esr", "--headless", "--no-remote", "--profile", str(tmp_path), address]
+        running = subprocess.Popen(
+            firefox,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )
+        try:
+            assert json.loads(found.get(timeout=300)) == GOLDEN
+        finally:
+            running.terminate()
+            running.wait()
+            server.shutdown()
 
 
 def test_keys_alone_suffice_and_the_page_fits_a_telephone(visit):
