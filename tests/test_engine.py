@@ -33,7 +33,7 @@ class Plan:
     def __init__(self):
         self.started = []
 
-    def start(self, i, captures, tables, meanings):
+    def start(self, i, captures, tables, meanings, heard):
         self.started.append(Deaf())
         return self.started[-1]
 

@@ -76,8 +76,8 @@ impl Repeated for Excerpt {
 }
 
 /// The packets of the scenario's excerpt (`record.animation`), and why it begins where it does: as `asked` by
-/// the scenario, else around the first `drop` in the measurement window, or, for a run that is `lossless` there,
-/// at the start of the `window`.
+/// the scenario, else around the first `drop` in the measurement window, or, for a run that is `lossless`
+/// there, at the start of the `window`.
 ///
 /// # Errors
 /// A file cannot be read, or `shared` asks the run to stop.

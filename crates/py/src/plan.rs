@@ -278,8 +278,8 @@ impl Plan {
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
     ///
     /// `tables` besides those of flows and links are in "memory", in files in "folder", or there are "none"; or
-    /// those with the given names are in memory. `meanings` are of their columns, for files. Without `heard`, the
-    /// run has no sound.
+    /// those with the given names are in memory. `meanings` are of their columns, for files. Without `heard`,
+    /// the run has no sound.
     #[pyo3(signature = (index, folder=None, tables=Wanted::memory(), meanings=None, heard=true))]
     fn start(
         &self,

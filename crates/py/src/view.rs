@@ -6,8 +6,8 @@ use talkspurt_view::{Network, Rows};
 
 use crate::view_charts::taken;
 
-/// The picture (JSON of `talkspurt_view::Picture`) of a network (JSON of `talkspurt_experiment::topology`); None
-/// without nodes. `flows` is an Arrow table with the columns `name`, `transport` and `source`.
+/// The picture (JSON of `talkspurt_view::Picture`) of a network (JSON of `talkspurt_experiment::topology`);
+/// None without nodes. `flows` is an Arrow table with the columns `name`, `transport` and `source`.
 #[pyfunction]
 pub(crate) fn picture(network: &str, flows: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let found = talkspurt_view::picture(&read(network)?, &rows(flows)?);

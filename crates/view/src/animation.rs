@@ -30,15 +30,15 @@ const MAX_NAMES: usize = 3;
 /// Colour of what is simulated beside the programs of an emulation.
 const BACKGROUND: &str = "#8F979F";
 
-/// The animation of an excerpt of a run, or, as a text, why there is none. It has `worlds`: the disjoint networks
-/// with traffic, each with `words` (its title), `ground` (its picture, the background for packets), `drops` and
-/// `hops` (its packets, counted on each link); `first`, the one with the most drops; `lead`, which excerpt it is;
-/// and `data`, the script's input.
+/// The animation of an excerpt of a run, or, as a text, why there is none. It has `worlds`: the disjoint
+/// networks with traffic, each with `words` (its title), `ground` (its picture, the background for packets),
+/// `drops` and `hops` (its packets, counted on each link); `first`, the one with the most drops; `lead`, which
+/// excerpt it is; and `data`, the script's input.
 ///
-/// `flows` are those of the network, by name, transport and source; `hops` has a row for each packet and link, in
-/// order of arrival at the link; at `most` so many were to be shown. The excerpt begins as `asked` by the
-/// scenario, around the first `drop`, with the `window` of measurement, without a drop, or, of an emulation, with
-/// the first `packet` of a program.
+/// `flows` are those of the network, by name, transport and source; `hops` has a row for each packet and link,
+/// in order of arrival at the link; at `most` so many were to be shown. The excerpt begins as `asked` by the
+/// scenario, around the first `drop`, with the `window` of measurement, without a drop, or, of an emulation,
+/// with the first `packet` of a program.
 #[must_use]
 pub fn animation(
     network: &Network,
@@ -366,7 +366,7 @@ fn next<'a>(flow: &'a Flow, side: &str, link: &str) -> Option<&'a str> {
     flow.links.get(side)?.iter().zip(ways).filter_map(next).next_back()
 }
 
-/// Bytes in base64 (RFC 4648 §4).
+/// Bytes in base64.
 fn packed<const N: usize>(numbers: impl Iterator<Item = [u8; N]>) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bytes: Vec<u8> = numbers.flatten().collect();

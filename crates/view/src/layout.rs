@@ -1,9 +1,9 @@
 //! Places of nodes in the picture of a network.
 //!
 //! A node's column is its position on the longest route through it. Within a column, pure senders are above
-//! forwarding nodes, pure receivers below; each node is placed near the mean row of its neighbours, at least one
-//! row apart (isotonic regression by pooling adjacent violators), with the greatest weight on forwarding nodes.
-//! A link across several columns has a bend in each, so that it avoids nodes.
+//! forwarding nodes, pure receivers below; each node is placed near the mean row of its neighbours, at least
+//! one row apart (isotonic regression by pooling adjacent violators), with the greatest weight on forwarding
+//! nodes. A link across several columns has a bend in each, so that it avoids nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::once;

@@ -1,7 +1,8 @@
 //! What a page shows of a run: charts, tables of texts, the outcome of each voice frame, the picture of the
 //! network and the packets that move in it, as JSON.
 //!
-//! Tables of a run in, values for `charts.js`, `player.js` and `animation.js` out. Colours are those of the figures.
+//! Tables of a run in, values for `charts.js`, `player.js` and `animation.js` out. Colours are those of the
+//! figures.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +23,7 @@ mod table;
 mod text;
 
 use indexmap::IndexMap;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use talkspurt_scenario::model::Flow;
 
@@ -72,7 +73,8 @@ pub struct Told {
     pub duration_s: f64,
     /// The width of a bin of the series in seconds.
     pub interval_s: f64,
-    /// Settings of the flows with speech, by name.
+    /// Settings of the flows with speech, by name. Those of an import are not all known.
+    #[serde(deserialize_with = "known")]
     pub flows: IndexMap<String, Flow>,
     /// Whether it is a capture or a trace.
     pub imported: bool,
@@ -126,6 +128,12 @@ impl Run {
     fn flow(&self, name: &str) -> Option<&Value> {
         self.told.topology["flows"].as_array()?.iter().find(|flow| flow["name"] == name)
     }
+}
+
+fn known<'de, D: Deserializer<'de>>(given: D) -> Result<IndexMap<String, Flow>, D::Error> {
+    let flows = IndexMap::<String, Value>::deserialize(given)?.into_iter();
+    let known = flows.filter_map(|(name, flow)| Some((name, serde_json::from_value(flow).ok()?)));
+    Ok(known.collect())
 }
 
 /// The flow of a direction, and the side that sends in it.

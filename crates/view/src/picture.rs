@@ -241,7 +241,8 @@ impl<'a> Frame<'a> {
         once(from).chain(chain).chain(once(to)).collect()
     }
 
-    /// One of the networks without routes, as the background of the animation. `top` and `height` are of its box.
+    /// One of the networks without routes, as the background of the animation. `top` and `height` are of its
+    /// box.
     pub(crate) fn ground(&self, world: &[usize], (top, height): (f64, f64)) -> String {
         let width = self.width;
         let mut svg = format!(

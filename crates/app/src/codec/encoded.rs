@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 /// Bytes of speech and packets that are kept: about ten minutes of speech at 48 kHz.
 const MOST_BYTES: usize = 64_000_000;
 
-/// What an encoder is told with a packet, such as its rate.
+/// What an encoder gets with a packet beside the speech, such as its rate.
 pub(super) trait Told: Copy + PartialEq + Send + Sync {
     /// The same as a number that differs if it differs.
     fn number(&self) -> u128;

@@ -270,7 +270,7 @@ pub fn reported_percent(loss: f64) -> u8 {
     if loss < 0.001 { 0 } else { percent(loss).max(1) }
 }
 
-/// What libopus is told with a packet.
+/// What libopus gets with a packet beside the speech.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Told {
     rate: Rate,
