@@ -184,29 +184,48 @@ class Playground {
     this.catalogue = catalogue;
     this.engine = engine;
     this.path = "";
-    this.given = []; // fields that a link changes
+    this.given = []; // fields that a link or the user sets
+    this.own = {}; // files that the user added, by name
     this.slid = []; // the field that the slider changes
     this.busy = false;
     this.loaded = null;
     this.editor = TalkspurtEditor.editor($("editor"), {
       text: "", schema: catalogue.schema, label: "Scenario in TOML", changed: () => this.changed(),
     });
+    $("scenarios").append(element("option", { value: "", hidden: true }, "your own"));
     for (const { path, title } of catalogue.scenarios) {
       const label = path.split("/").at(-2);
       if ($("scenarios").lastChild?.label !== label) $("scenarios").append(element("optgroup", { label }));
-      $("scenarios").lastChild.append(element("option", { value: path }, title));
+      $("scenarios").lastChild.append(element("option", { value: path }, `${title} (${path.split("/").at(-1).replace(".toml", "")})`));
     }
-    $("scenarios").addEventListener("change", () => this.choose($("scenarios").value));
-    $("run").addEventListener("click", () => this.run());
+    $("scenarios").addEventListener("change", () => this.asked($("scenarios").value));
+    $("run").addEventListener("click", () => this.run({ scroll: true }));
+    addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (!$("run").disabled) this.run({ scroll: true });
+    }, { capture: true });
+    $("set").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.set($("set-field").value);
+    });
     $("stop").addEventListener("click", () => this.engine.stop());
     $("share").addEventListener("click", () => this.share());
     $("download").addEventListener("click", () => this.download());
-    $("files").addEventListener("change", () => this.take($("files").files));
-    $("folder").addEventListener("change", () => this.results(TalkspurtResults.chosen($("folder").files)));
+    $("download-results").addEventListener("click", () => this.downloadResults());
+    // An input whose value stays does not notice that the same file is chosen again.
+    const taken = (input, take) => {
+      take([...input.files]);
+      input.value = "";
+    };
+    $("files").addEventListener("change", () => taken($("files"), (files) => this.take(files)));
+    $("folder").addEventListener("change", () => taken($("folder"), (files) => this.results(TalkspurtResults.chosen(files))));
     $("packets").addEventListener("toggle", () => this.drawPackets());
     $("numbers").addEventListener("change", () => this.pick());
     $("slider").addEventListener("input", () => this.slide());
     $("about").textContent = "This page loads nothing from elsewhere and sends nothing.";
+    if (!embedded("engine")) $("about").append(" ", element("a", { href: "../index.html" }, "Documentation"));
     addEventListener("hashchange", () => this.follow());
     for (const kind of ["dragover", "dragleave", "drop"]) {
       addEventListener(kind, (event) => {
@@ -259,6 +278,16 @@ class Playground {
     }
   }
 
+  /** Shows a scenario of the list, unless what was typed is to be kept. */
+  asked(path) {
+    const known = this.catalogue.scenarios.find((one) => one.path === this.path)?.text;
+    if (this.editor.text !== known && !confirm("Replace what you typed? Undo in the editor brings it back.")) {
+      $("scenarios").value = known === undefined ? "" : this.path;
+      return;
+    }
+    this.choose(path);
+  }
+
   choose(path, sets) {
     const found = this.catalogue.scenarios.find((one) => one.path === path);
     this.show(found.text, path, sets);
@@ -268,15 +297,43 @@ class Playground {
   show(text, path, sets = []) {
     this.path = path;
     this.given = sets;
+    $("scenarios").value = this.catalogue.scenarios.some((one) => one.path === path && one.text === text) ? path : "";
+    this.adopt();
     this.editor.replace(text);
     this.changed();
+  }
+
+  get folder() {
+    return this.path.slice(0, this.path.lastIndexOf("/"));
+  }
+
+  /** Puts the user's files beside the scenario. */
+  adopt() {
+    return this.engine.add(Object.fromEntries(Object.entries(this.own).map(([name, content]) => [`${this.folder}/${name}`, content]))).catch(() => {});
+  }
+
+  /** Sets a field, as `--set` does. */
+  set(words) {
+    const [path, value] = words.split(/=(.*)/s).map((part) => part?.trim());
+    if (!path || !value) return this.say("A field is set as PATH=VALUE, such as links.uplink.delay=50ms.");
+    this.given = [...this.given.filter((one) => one[0] !== path), [path, value]];
+    $("set-field").value = "";
+    return this.check();
   }
 
   say(words) {
     $("state").textContent = words;
   }
 
+  /** Says that the result is of another scenario, if it is. */
+  compare() {
+    const { study } = this.made ?? {};
+    const same = !study || study.results || (study.text === this.editor.text && JSON.stringify(study.sets) === JSON.stringify(this.sets));
+    $("outdated").hidden = same;
+  }
+
   changed() {
+    this.compare();
     $("numbers").value = "";
     this.pick();
     clearTimeout(this.later);
@@ -297,6 +354,7 @@ class Playground {
       this.problems(found.problems ?? []);
       this.loaded = found.problems ? null : { ...found, text, sets };
       if (this.loaded) this.offer(found.numbers);
+      this.compare();
     } finally {
       clearTimeout(stuck);
     }
@@ -323,7 +381,10 @@ class Playground {
   async check() {
     if (this.busy) return;
     try {
-      await this.load(this.given);
+      const found = await this.load(this.given);
+      const count = $("problems").querySelectorAll("li").length;
+      if (!found) this.say(`The scenario has ${count === 1 ? "an error, which is" : `${count} errors, which are`} listed below the editor.`);
+      else if ($("state").textContent.startsWith("The scenario has")) this.say("Ready to run.");
     } catch (error) {
       this.say(`The scenario cannot be read: ${error.message}.`);
     }
@@ -332,7 +393,8 @@ class Playground {
   problems(found) {
     this.editor.show(found);
     const list = found.map(({ line, path, message, hint }) => {
-      const words = `${path ? `${path}: ` : ""}${message}${hint ? ` – ${hint}` : ""}`;
+      const missing = message.includes("no such file") ? " – add it with “Add files”; links do not carry files" : "";
+      const words = `${path ? `${path}: ` : ""}${message}${hint ? ` – ${hint}` : missing}`;
       if (!line) return element("li", {}, words);
       const place = element("button", { type: "button" }, `line ${line}`);
       place.addEventListener("click", () => this.editor.goTo(line));
@@ -402,6 +464,7 @@ class Playground {
   /** Does something that can be stopped, unless something else is being done. */
   async busily(what, failed) {
     if (this.busy) return;
+    const focused = document.activeElement;
     this.busy = true;
     $("run").disabled = true;
     $("stop").disabled = false;
@@ -414,9 +477,13 @@ class Playground {
     $("progress").hidden = true;
     $("stop").disabled = true;
     $("run").disabled = $("problems").hasChildNodes();
+    // A button that is disabled loses the focus.
+    if (document.activeElement === document.body) focused.focus({ preventScroll: true });
   }
 
-  run({ quiet = false, anyway = false } = {}) {
+  run({ quiet = false, anyway = false, scroll = false } = {}) {
+    // Where the result is below the scenario.
+    if (scroll && matchMedia("(max-width: 70rem)").matches) $("state").scrollIntoView();
     return this.busily(async () => {
       do {
         this.again = false;
@@ -447,7 +514,7 @@ class Playground {
 
   async once(quiet, anyway) {
     const study = await this.load(this.sets);
-    if (!study) return this.say("The scenario has errors.");
+    if (!study) return this.say("The scenario has errors: they are listed below the editor.");
     const count = study.runs.length;
     if (count > MOST_RUNS) return this.fewer(study);
     if (study.flows > MOST_FLOWS) return this.say(`These are ${study.flows} flows; a page simulates at most ${MOST_FLOWS}. Use the command.`);
@@ -512,11 +579,14 @@ class Playground {
     if (study.results) run.sounds = await study.results.sounds(number, run.calls);
     this.made = { study, all, run, number };
     $("title").textContent = study.title;
+    $("about-scenario").hidden = !study.description;
     $("description").innerHTML = TalkspurtMarkdown.html(study.description);
     document.title = `${study.title} – talkspurt playground`;
     this.drawAnswer(all);
     this.drawStudy(number);
     this.drawRun(run);
+    this.compare();
+    $("download-results").disabled = false;
     $("result").hidden = false;
     performance.mark("answer");
     return document.documentElement.setAttribute("data-result", run.digest ?? "");
@@ -525,7 +595,7 @@ class Playground {
   drawAnswer({ answer: { sentences, about, notes }, cautions }) {
     const [first, rest] = [sentences.slice(0, 3), [...sentences.slice(3), about, ...notes].filter(Boolean)];
     $("answer").replaceChildren(element("h2", {}, "Result"), ...first.map((words) => element("p", { class: "answer" }, words)),
-      ...[rest.length ? element("details", {}, element("summary", {}, `${rest.length} more`), rest.map((words) => element("p", {}, words))) : "",
+      ...[rest.length ? element("details", {}, element("summary", {}, `${rest.length} more sentence${rest.length > 1 ? "s" : ""}`), rest.map((words) => element("p", {}, words))) : "",
       cautions.length ? [element("h3", {}, "Warnings"), element("ul", {}, cautions.map((words) => element("li", {}, words)))] : ""].flat());
   }
 
@@ -572,6 +642,8 @@ class Playground {
       // The scenario may have been changed since.
       if (!study.results) await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
       await this.open(number, { study, all });
+      $("calls").scrollIntoView({ block: "nearest" });
+      $("calls").querySelector(".wide")?.focus({ preventScroll: true });
     }, "The run cannot be shown");
   }
 
@@ -605,7 +677,10 @@ class Playground {
   drawRun({ tables, charts, calls, sounds, fates, settings, resolved, picture }) {
     $("resolved").textContent = resolved;
     this.drawNetwork(picture);
-    const of = settings.length ? `Calls of ${settings.join(", ")}` : "Calls";
+    const { study } = this.made;
+    const named = settings.map((label, i) => `${study.axes[i].name} = ${label}`).join(", ");
+    const seeds = study.replications > 1 ? ` (the first of ${study.replications} seeds)` : "";
+    const of = named || seeds ? `Calls${named ? ` with ${named}` : ""}${seeds}` : "Calls";
     $("calls").replaceChildren(...(tables.calls.rows.length ? table(of, tables.calls).filter(Boolean) : []));
     const recordings = [];
     const signals = [];
@@ -614,9 +689,9 @@ class Playground {
       const known = recordings.findIndex((one) => one.rate === rate && one.samples.length === mono.length && one.samples.every((value, i) => value === mono[i]));
       return known >= 0 ? known : recordings.push({ rate, samples: mono }) - 1;
     };
-    for (const { sent, rate, channels } of sounds) {
+    for (const { flow, sent, rate, channels } of sounds) {
       const recording = add(sent, rate, channels);
-      if (!signals.some((one) => one.recording === recording)) signals.push({ name: signals.length ? `reference ${signals.length + 1}` : "reference", recording, chosen: true });
+      if (!signals.some((one) => one.recording === recording)) signals.push({ name: signals.length ? `reference of ${flow}` : "reference", recording, chosen: true });
     }
     calls.forEach(({ name, transport, colour, fates: frames }, place) => {
       const sound = sounds.find(({ flow }) => flow === name);
@@ -639,20 +714,21 @@ class Playground {
   // What comes from and goes to the user.
 
   async take(files) {
-    const folder = this.path.slice(0, this.path.lastIndexOf("/"));
+    const { folder } = this;
     for (const file of files) {
       if (file.name.endsWith(".toml")) {
         if (file.size > MOST_TEXT) this.say(`${file.name} is too long for a page: use the command.`);
         else this.show(await file.text(), `${folder}/${file.name}`);
         continue;
       }
-      await this.engine.add({ [`${folder}/${file.name}`]: new Uint8Array(await file.arrayBuffer()) });
+      this.own[file.name] = new Uint8Array(await file.arrayBuffer());
+      await this.adopt();
       if (/\.wav$/i.test(file.name)) {
         // What is dropped is to be heard: it replaces the recordings of the scenario.
         this.editor.replace(this.editor.text.replace(/(\bfile\s*=\s*)"[^"\n]*\.wav"/gi, (_, key) => `${key}${JSON.stringify(file.name)}`));
       }
       $("files-list").hidden = false;
-      $("files-list").textContent = `Added: ${[...new Set([...($("files-list").textContent.replace("Added: ", "").split(", ").filter(Boolean)), file.name])].join(", ")}`;
+      $("files-list").textContent = `Added: ${Object.keys(this.own).join(", ")}. Scenarios name them so: file = "${file.name}".`;
     }
     this.changed();
   }
@@ -660,26 +736,41 @@ class Playground {
   async share() {
     const hash = `#s=${await packed({ path: this.path, text: this.editor.text, sets: this.sets })}`;
     history.replaceState(null, "", hash);
+    const where = location.protocol === "file:" ? " It opens this file, so that others need the file, too." : "";
+    const files = Object.keys(this.own).length ? " Files that you added are not in it." : "";
     try {
       await navigator.clipboard.writeText(location.href);
-      this.say("The link is copied. Files that you added are not in it.");
+      this.say(`The link is copied.${files}${where}`);
     } catch {
-      this.say("The link is in the address bar. Files that you added are not in it.");
+      this.say(`The link is in the address bar.${files}${where}`);
     }
   }
 
+  get name() {
+    const { study } = this.made ?? {};
+    return (!study?.results && this.path.split("/").at(-1)) || "scenario.toml";
+  }
+
+  save(name, type, text) {
+    const link = element("a", { download: name, href: URL.createObjectURL(new Blob([text], { type })) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+
+  /** The scenario; what is set beside its text is in a comment. */
   download() {
-    const save = (name, type, text) => {
-      const link = element("a", { download: name, href: URL.createObjectURL(new Blob([text], { type })) });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    };
-    const { study, all, run } = this.made ?? {};
-    const name = (!study?.results && this.path.split("/").at(-1)) || "scenario.toml";
-    save(name, "application/toml", study?.results ? run.resolved : this.editor.text);
-    if (!study) return;
-    const { sounds: _, charts: __, ...rest } = run;
-    save(name.replace(/(\.toml)?$/, ".json"), "application/json", JSON.stringify({ title: study.title, ...all, run: rest }, null, 1));
+    const { study, run } = this.made ?? {};
+    const sets = this.sets.length ? `# ${$("command").textContent}\n` : "";
+    this.save(this.name, "application/toml", study?.results ? run.resolved : sets + this.editor.text);
+  }
+
+  /** The answer, the tables and all columns of flows and links of the shown run. */
+  async downloadResults() {
+    const { study, all, run } = this.made;
+    const { sounds: _, charts: __, picture: ___, ...rest } = run;
+    const [flows, links] = [await this.engine.ask({ do: "table", name: "flows" }), await this.engine.ask({ do: "table", name: "links" })];
+    const content = { title: study.title, sets: study.sets, ...all, run: { ...rest, flows, links } };
+    this.save(this.name.replace(/(\.toml)?$/, ".json"), "application/json", JSON.stringify(content, null, 1));
   }
 }
 

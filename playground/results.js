@@ -17,7 +17,7 @@ function dropped(items) {
   const entries = [...items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   const files = new Map();
   const walk = async (entry, depth) => {
-    if (files.size >= MOST_FILES || depth > MOST_DEPTH) throw new Error("it has too many files or folders");
+    if (files.size >= MOST_FILES || depth > MOST_DEPTH) throw new Error("the folder has too many files or folders");
     if (entry.isFile) return files.set(entry.fullPath, await new Promise((resolve, reject) => entry.file(resolve, reject)));
     const reader = entry.createReader();
     for (;;) {
@@ -67,7 +67,7 @@ class Results {
   /** `files` by path, one of them the manifest. */
   constructor(files) {
     const manifests = [...files.keys()].filter((path) => /(^|\/)manifest\.json$/.test(path));
-    if (!manifests.length) throw new Error("it has no manifest.json: choose the folder that a run wrote");
+    if (!manifests.length) throw new Error("the folder has no manifest.json; choose one that a run wrote");
     const [top] = manifests.sort((one, other) => one.split("/").length - other.split("/").length);
     this.root = top.slice(0, -"manifest.json".length);
     this.files = files;
@@ -99,7 +99,7 @@ class Results {
     if (manifest.format !== FORMAT) throw new Error(`it was written by another version of talkspurt (${manifest.talkspurt}): use that version's report`);
     const alone = manifest.kind === "result";
     const listed = alone ? [{ folder: "" }] : manifest.runs;
-    if (!Array.isArray(listed) || !listed.length) throw new Error("it has no runs");
+    if (!Array.isArray(listed) || !listed.length) throw new Error("the folder has no runs");
     if (listed.length > MOST_RUNS) throw new Error(`these are ${listed.length} runs, and a page shows at most ${MOST_RUNS}: use the command`);
     this.folders = listed.map(({ folder }) => (folder ? `${folder}/` : ""));
     if (!alone && !this.file(`${this.folders[0]}manifest.json`)) throw new Error("the folders of its runs are not there: use the command");

@@ -449,6 +449,56 @@ def test_an_own_recording_is_heard(visit, tmp_path):
     assert result(page) == native(tmp_path, text, study=True).runs[0].digest
 
 
+def test_files_are_beside_any_scenario_and_can_be_added_again(visit):
+    page = visit(link(SMALL))
+    result(page)
+    own = str(ROOT / "speech" / "english-man.wav")
+    page.set_input_files("#files", own)
+    text = SMALL.replace("sense-and-sensibility", "english-man")
+    page.evaluate(f"playground.show({json.dumps(text)}, '/scenarios/networks/mine.toml')")
+    wait(page, f"playground.loaded?.text === {json.dumps(text)}")
+    page.evaluate("globalThis.took = 0; playground.take = () => { took++; }")
+    for count in (1, 2):
+        page.set_input_files("#files", own)
+        wait(page, f"took === {count}")
+
+
+def test_a_result_of_another_scenario_is_marked_and_fields_are_set(visit, tmp_path):
+    page = visit(link(SMALL))
+    result(page)
+    assert page.is_hidden("#outdated")
+    retyped(page, json.dumps(SMALL.replace("8s", "9s")))
+    assert page.is_visible("#outdated")
+    retyped(page, json.dumps(SMALL))
+    wait(page, "document.querySelector('#outdated').hidden")
+    page.fill("#set-field", 'links.up.queue={ kind = "fq_codel" }')
+    page.keyboard.press("Enter")
+    wait(page, "playground.loaded?.sets.length === 1")
+    page.focus("#editor .cm-content")
+    page.keyboard.press("Control+Enter")
+    sets = {"links.up.queue": {"kind": "fq_codel"}, "axes": []}
+    single = SMALL[: SMALL.index("[[axes]]")] + SMALL[SMALL.index("[links.up]") :]
+    expected = native(tmp_path, single, set={"links.up.queue": sets["links.up.queue"]})
+    page.fill("#set-field", "axes=[]")
+    page.keyboard.press("Enter")
+    wait(page, "playground.loaded?.runs.length === 1 && !playground.busy")
+    page.click("#run")
+    wait(page, f"document.documentElement.dataset.result === '{expected.digest}'")
+    assert page.evaluate("playground.editor.text") == SMALL
+
+
+def test_scenario_and_results_are_downloaded(visit):
+    page = visit(link(SMALL))
+    result(page)
+    with page.expect_download() as taken:
+        page.click("#download")
+    assert Path(taken.value.path()).read_text(encoding="utf-8") == SMALL
+    with page.expect_download() as taken:
+        page.click("#download-results")
+    found = json.loads(Path(taken.value.path()).read_text(encoding="utf-8"))
+    assert found["answer"]["sentences"] and found["run"]["flows"]["name"] == ["call", "upload"]
+
+
 def test_a_link_brings_the_scenario_back(visit):
     page = visit()
     result(page)

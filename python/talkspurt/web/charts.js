@@ -349,7 +349,7 @@ class Chart extends HTMLElement {
       cursor: { sync: label === TIME.label ? { key: "talkspurt" } : undefined, points: { size: 6 }, dataIdx: (plot, number, spot) => at(panel, plot, number, spot) },
       legend: { show: false },
       scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: chart.range ?? fit } },
-      axes: [{ ...axis(`${label} / ${unit}`), size: 32 }, { ...axis(chart.unit), size: 54 }],
+      axes: [{ ...axis(unit ? `${label} / ${unit}` : label), size: 32 }, { ...axis(chart.unit), size: 54 }],
       series: [{ label }, ...panel.lines.map((line) => series(line, chart.stacked))],
       hooks: { drawSeries: [markers(panel)], ready: [hover.ready], setCursor: [hover.setCursor] },
     };
