@@ -457,7 +457,7 @@ def test_files_are_beside_any_scenario_and_can_be_added_again(visit):
     text = SMALL.replace("sense-and-sensibility", "english-man")
     page.evaluate(f"playground.show({json.dumps(text)}, '/scenarios/networks/mine.toml')")
     wait(page, f"playground.loaded?.text === {json.dumps(text)}")
-    page.evaluate("globalThis.took = 0; playground.take = () => { took++; }")
+    page.evaluate("globalThis.took = 0; playground.take = () => { took++; }; 0")
     for count in (1, 2):
         page.set_input_files("#files", own)
         wait(page, f"took === {count}")
