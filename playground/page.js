@@ -176,6 +176,9 @@ function table(caption, { heads, columns, rows, more }, wrap = (_, text) => text
     element("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
       element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))),
     more ? element("p", { class: "quiet" }, `The first ${rows.length} of ${rows.length + more} rows.`) : null,
+    element("details", { class: "explained" }, element("summary", {}, "What the columns mean"),
+      columns.map(({ label, meaning }) => element("p", {}, element("b", {}, label), `: ${meaning}`)),
+      element("p", {}, "“<” stands before the least value at which the model of a score is out of its range, “=” after a value that every seed gave.")),
   ];
 }
 
@@ -609,31 +612,46 @@ class Playground {
       made.addEventListener("click", () => this.reopen(number(row)));
       return made;
     };
-    $("study").replaceChildren(element("h2", {}, "All settings"), this.plot() ?? "", ...table("Means of all runs", all.table, open).filter(Boolean));
+    $("study").replaceChildren(element("h2", {}, "All settings"), ...this.plot(), ...table(`Means of all runs${study.replications > 1 ? `, ± half of their ${Math.round(100 * study.confidence)} % intervals` : ""}; a name opens its run`, all.table, open).filter(Boolean));
     const rows = $("study").querySelectorAll("tbody tr");
     all.table.rows.forEach((row, i) => number(row) === opened && rows[i].setAttribute("aria-current", "true"));
     return null;
   }
 
-  /** The first measure over the first axis, if its values are numbers. */
+  /** A measure over the first axis, with a choice of measures. */
   plot() {
     const { study, all } = this.made;
+    const there = all.table.columns.map((_, i) => i).filter((i) => all.table.rows.some(({ cells }) => cells[i].value !== null));
+    if (!study.axes.length || !there.length) return [];
+    const chart = element("talkspurt-chart");
+    const choice = element("select", {}, there.map((i) => element("option", { value: i }, all.table.columns[i].label)));
+    const draw = () => (chart.chart = this.over(Number(choice.value)));
+    choice.addEventListener("change", draw);
+    draw();
+    return [element("div", { class: "controls" }, element("label", {}, "Plot ", choice)), chart];
+  }
+
+  /** The chart of a column of the table over the first axis. */
+  over(number) {
+    const { study, all } = this.made;
     const [axis, ...others] = study.axes;
-    const column = all.table.columns[0];
-    if (!axis?.numbers || !column) return null;
+    const column = all.table.columns[number];
     const lines = new Map();
     for (const { texts, style, cells } of all.table.rows) {
       const label = [texts[study.axes.length], ...others.map((_, i) => texts[i + 1])].join(" · ");
       if (!lines.has(label)) lines.set(label, { label, ...style, background: style.in_background, points: [] });
-      lines.get(label).points.push([axis.numbers[axis.labels.indexOf(texts[0])], cells[0].value]);
+      const place = axis.labels.indexOf(texts[0]);
+      lines.get(label).points.push([axis.numbers?.[place] ?? place, cells[number]]);
     }
     const drawn = [...lines.values()].map(({ points, ...line }) => {
       points.sort((one, other) => one[0] - other[0]);
-      return { ...line, x: points.map(([x]) => x), values: points.map(([, y]) => y) };
+      return { ...line, x: points.map(([x]) => x), values: points.map(([, cell]) => cell.value), halves: points.map(([, cell]) => cell.half) };
     });
-    const chart = element("talkspurt-chart");
-    chart.chart = { name: "study", title: `${column.label} over ${axis.name}`, unit: column.unit, panels: [{ title: "", lines: drawn.filter(({ values }) => values.some((value) => value !== null)) }], over: { label: axis.name, unit: "" } };
-    return chart.chart.panels[0].lines.length ? chart : null;
+    return {
+      name: "study", title: `${column.label} over ${axis.name}`, unit: column.unit,
+      panels: [{ title: "", lines: drawn.filter(({ values }) => values.some((value) => value !== null)) }],
+      over: { label: axis.name, unit: "", values: axis.numbers ? undefined : axis.labels },
+    };
   }
 
   reopen(number) {

@@ -116,7 +116,7 @@ class Results {
     const replications = manifest.replications ?? 1;
     const confidence = manifest.confidence ?? 0.95;
     return {
-      study: { title: String(manifest.title), description: String(manifest.description ?? ""), axes, runs, replications, duration_s: runs[0].duration_s },
+      study: { title: String(manifest.title), description: String(manifest.description ?? ""), axes, runs, replications, confidence, duration_s: runs[0].duration_s },
       request: {
         do: "results", replications, confidence, runs,
         axes: axes.map(({ name, path, labels, numbers, factor }) => ({ name, path, labels, numeric: Boolean(numbers), factor: Boolean(factor) })),

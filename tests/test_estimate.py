@@ -114,7 +114,7 @@ def test_the_engine_computes_the_curve(fit, fitted, setup, more, red):
 
 
 @pytest.mark.parametrize(
-    ("link", "why"), [("loss = 0.4\n", "% unheard are beyond"), ("", "ms of delay")]
+    ("link", "why"), [("loss = 0.4\n", "% unheard is beyond"), ("", "ms of delay")]
 )
 def test_outside_the_range_is_a_bound(link, why):
     text = CALL.replace("queue = {", f"{link}queue = {{")

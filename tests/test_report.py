@@ -96,7 +96,7 @@ def test_a_score_outside_the_range_of_the_model_is_grey_with_the_reason(folder):
     html = unescape(single.html(far))
     line = next(part for part in html.split("<tr>") if 'class="over">udp<' in part)
     assert f'<b class="mos outside"><{row["mos_bound"]:.2f}</b>' in line
-    assert re.search(r"outside the E-model’s range: \d+ ms of delay are beyond G.107's 500", line)
+    assert re.search(r"outside the E-model’s range: \d+ ms of delay is beyond G.107's 500", line)
     near = talkspurt.run(folder / "small.toml", set={"links.sky.rate": "10Mbit/s"})
     line = next(p for p in single.html(near).split("<tr>") if 'class="over">udp<' in p)
     assert "outside" not in line
@@ -106,9 +106,9 @@ def test_a_score_outside_the_range_of_the_model_is_grey_with_the_reason(folder):
 def test_limits_of_several_runs_are_counted():
     good = {"quality_limits": None}
     bad = {
-        "quality_limits": "burst ratio 9.0 is beyond G.107's 8; 21.0 % of loss are beyond G.107's 20"
+        "quality_limits": "burst ratio 9.0 is beyond G.107's 8; 21.0 % of loss is beyond G.107's 20"
     }
-    first = ["burst ratio 9.0 is beyond G.107's 8", "21.0 % of loss are beyond G.107's 20"]
+    first = ["burst ratio 9.0 is beyond G.107's 8", "21.0 % of loss is beyond G.107's 20"]
     assert answer.limits([bad], "runs") == first
     assert answer.limits([good, {}], "runs") == []
     assert answer.limits([good, bad, good], "runs") == [f"1 of 3 runs, one with {', '.join(first)}"]

@@ -135,7 +135,7 @@ fn a_note_says_what_was_assumed_and_exceeded() {
     insta::assert_snapshot!(note(G711AppendixI, 100, 0.01, 1.0),
         @"perfect echo control assumed (T = Tr = 0); Bpl 25.1 for G.711 µ-law, gaps concealed by G.711 Appendix I (G.113 Appendix I, 10 ms packets)");
     insta::assert_snapshot!(note(Silence, 600, 0.25, 3.0),
-        @"perfect echo control assumed (T = Tr = 0); Bpl 4.3 for G.711 µ-law, gaps played as silence (G.113 Appendix I, 10 ms packets); 600 ms of delay are beyond G.107's 500; 25.0 % of loss are beyond G.107's 20; burst ratio 3.0 at 25.0 % of loss is beyond G.107's 2");
+        @"perfect echo control assumed (T = Tr = 0); Bpl 4.3 for G.711 µ-law, gaps played as silence (G.113 Appendix I, 10 ms packets); 600 ms of delay is beyond G.107's 500; 25.0 % of loss is beyond G.107's 20; burst ratio 3.0 at 25.0 % of loss is beyond G.107's 2");
     let none = scored(&Config::default(), Silence, ms(0), f64::NAN, 1.0);
     assert_eq!((none.r, none.mos, none.lost_to_delay), (None, None, None));
     assert!(none.note.starts_with("no score: no frames were counted"));

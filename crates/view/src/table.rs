@@ -42,8 +42,10 @@ pub struct Cell {
     pub text: String,
     /// Half of its interval, or why there is none; mostly empty.
     pub spread: String,
-    /// Its mean in the shown unit, for a plot.
+    /// Its mean in the shown unit, for a plot, and half of its interval.
     pub value: Option<f64>,
+    /// See `value`; none without an interval.
+    pub half: Option<f64>,
 }
 
 /// A table.
@@ -151,7 +153,7 @@ fn cell(rows: &Rows, metric: &Metric, row: usize) -> Cell {
         (None, None) => NONE.to_owned(),
     };
     let value = bound.or(value).map(|value| value * metric.scale);
-    Cell { text, spread: String::new(), value }
+    Cell { text, spread: String::new(), value, half: None }
 }
 
 /// A row for each flow under each setting of a study: means over its replications.
@@ -197,11 +199,11 @@ fn mean(flows: &Rows, metric: &Metric, rows: &[usize], run_of: &[usize], confide
     let values: Vec<f64> =
         runs.values().map(|of| of.iter().sum::<f64>() / of.len() as f64).collect();
     let Some(mean) = Mean::of(&values) else {
-        return Cell { text: NONE.to_owned(), spread: String::new(), value: None };
+        return Cell { text: NONE.to_owned(), spread: String::new(), value: None, half: None };
     };
     if let Some(bound) = bound {
         let (text, value) = (format!("<{}", show(metric, bound)), Some(bound * metric.scale));
-        return Cell { text, spread: String::new(), value };
+        return Cell { text, spread: String::new(), value, half: None };
     }
     let wide = mean.half(confidence);
     let spread = match (wide, mean.deviation) {
@@ -210,5 +212,5 @@ fn mean(flows: &Rows, metric: &Metric, rows: &[usize], run_of: &[usize], confide
         (None, None) => String::new(),
     };
     let (text, value) = (show(metric, mean.mean), Some(mean.mean * metric.scale));
-    Cell { text, spread, value }
+    Cell { text, spread, value, half: wide.map(|wide| wide * metric.scale) }
 }

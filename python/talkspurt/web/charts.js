@@ -3,13 +3,14 @@
 // in the script element with the id "charts":
 //
 //   title, unit, panels: [{ title, lines }]
-//   over: { label, unit }          of the x axis; default: time in seconds
+//   over: { label, unit, values }  of the x axis; default: time in seconds; `values` are the names of places 0, 1 …
 //   stacked, logarithmic, range    of the y axis; lines of a stack, the highest first, have the same places
 //   note, explained: [{ line, name, meaning }]
 //
 // and of a line: label, colour (#rrggbb, or the name of a variable of the page), x, values, and, if it is
 // not a plain line, look ("points" or "area"), dashes, width, marker, stepped (1: a value holds until the
-// next place, -1: it held since the last one), background. Two columns of a table are x and values.
+// next place, -1: it held since the last one), background, halves (of the interval of each value, which then
+// has a point). Two columns of a table are x and values.
 // Charts over time share a cursor. All are redrawn when their width or the colour scheme changes.
 
 const HEIGHT = { one: 200, several: 160 };
@@ -61,7 +62,29 @@ function series(line, stacked) {
     width: line.width ?? 1.6,
     dash: line.dashes?.length ? line.dashes : undefined,
     fill: stacked ? colour(line) : line.look === "area" ? `${colour(line)}40` : undefined,
-    points: { show: false },
+    points: line.halves ? { show: true, size: 6, width: 1, fill: colour(line) } : { show: false },
+  };
+}
+
+/** The intervals of the values of a line. */
+function intervals(panel) {
+  return (plot, number) => {
+    const line = panel.lines[number - 1];
+    if (!line?.halves || line.hidden) return;
+    const pen = plot.ctx;
+    pen.save();
+    pen.lineWidth = 1.2 * devicePixelRatio;
+    pen.strokeStyle = colour(line);
+    line.x.forEach((place, i) => {
+      const [value, half] = [line.values[i], line.halves[i]];
+      if (value === null || !half) return;
+      const x = plot.valToPos(place, "x", true);
+      pen.beginPath();
+      pen.moveTo(x, plot.valToPos(value - half, "y", true));
+      pen.lineTo(x, plot.valToPos(value + half, "y", true));
+      pen.stroke();
+    });
+    pen.restore();
   };
 }
 
@@ -129,7 +152,7 @@ function nearest(values, place, stepped) {
 
 /** A few markers on each line, at other places than those of the other lines. */
 function markers(panel) {
-  const marked = panel.lines.filter((line) => line.marker && !line.background);
+  const marked = panel.lines.filter((line) => line.marker && !line.background && !line.halves);
   return (plot, number) => {
     const line = panel.lines[number - 1];
     const place = marked.indexOf(line);
@@ -172,14 +195,15 @@ function at(panel, plot, number, place) {
 function tip(chart, panel, spreads) {
   const box = element("div", { class: "tip" });
   const row = (...inside) => box.append(element("div", {}, ...inside));
-  const { unit } = chart.over ?? TIME;
+  const { unit, values } = chart.over ?? TIME;
   return {
     ready: (plot) => plot.over.append(box),
     setCursor: (plot) => {
       const { idx, left } = plot.cursor;
       box.hidden = idx === null || idx === undefined || left < 0 || !plot.over.matches(":hover");
       if (box.hidden) return;
-      box.replaceChildren(unit === "s" ? `${plot.data[0][idx].toFixed(2)} s` : `${shown(plot.data[0][idx])} ${unit}`);
+      const place = plot.data[0][idx];
+      box.replaceChildren(values ? values[place] : unit === "s" ? `${place.toFixed(2)} s` : `${shown(place)} ${unit}`);
       let sum = 0;
       panel.lines.forEach((line, i) => {
         const value = spreads[i][at(panel, plot, i + 1, idx)];
@@ -338,7 +362,8 @@ class Chart extends HTMLElement {
   #options({ panel, place, spreads }) {
     const chart = this.#chart;
     const hover = tip(chart, panel, spreads);
-    const { label, unit } = chart.over ?? TIME;
+    const { label, unit, values } = chart.over ?? TIME;
+    const named = values && { splits: () => values.map((_, i) => i), values: (_, places) => places.map((place) => values[place]) };
     const several = chart.panels.length > 1;
     const common = several || chart.stacked || panel.lines.some((line) => line.look === "area");
     const fit = (_, low, high) => (common ? range(chart, panel) : fitted(low, high));
@@ -348,10 +373,10 @@ class Chart extends HTMLElement {
       pxAlign: unit === "s" ? 1 : 0, // a curve would look like steps
       cursor: { sync: label === TIME.label ? { key: "talkspurt" } : undefined, points: { size: 6 }, dataIdx: (plot, number, spot) => at(panel, plot, number, spot) },
       legend: { show: false },
-      scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: chart.range ?? fit } },
-      axes: [{ ...axis(unit ? `${label} / ${unit}` : label), size: 32 }, { ...axis(chart.unit), size: 54 }],
+      scales: { x: { time: false, ...(values ? { range: [-0.4, values.length - 0.6] } : {}) }, y: chart.logarithmic ? { distr: 3 } : { range: chart.range ?? fit } },
+      axes: [{ ...axis(unit ? `${label} / ${unit}` : label), size: 32, ...named }, { ...axis(chart.unit), size: 54 }],
       series: [{ label }, ...panel.lines.map((line) => series(line, chart.stacked))],
-      hooks: { drawSeries: [markers(panel)], ready: [hover.ready], setCursor: [hover.setCursor] },
+      hooks: { drawSeries: [markers(panel), intervals(panel)], ready: [hover.ready], setCursor: [hover.setCursor] },
     };
   }
 

@@ -122,18 +122,18 @@ pub fn estimate(config: &Config, it: &Listening<'_>, mouth_to_ear: Duration) -> 
     let mut limits = Vec::new();
     let delay_ms = mouth_to_ear.as_secs_f64() * 1e3;
     if delay_ms > MAX_DELAY_MS {
-        limits.push(format!("{delay_ms:.0} ms of delay are beyond G.107's {MAX_DELAY_MS}"));
+        limits.push(format!("{delay_ms:.0} ms of delay is beyond G.107's {MAX_DELAY_MS}"));
     }
     for (what, found, most) in
         [("unheard", it.unheard, MAX_UNHEARD), ("recovered", it.recovered, MAX_RECOVERED)]
     {
         if found > most {
             let (found, most) = (100.0 * found, 100.0 * most);
-            limits.push(format!("{found:.1} % {what} are beyond the fit's {most}"));
+            limits.push(format!("{found:.1} % {what} is beyond the fit's {most}"));
         }
     }
     if it.unheard > 0.0 && gap > longest_gap {
-        limits.push(format!("gaps of {gap:.0} ms in the mean are beyond the fit's {longest_gap}"));
+        limits.push(format!("gaps of {gap:.0} ms on average are beyond the fit's {longest_gap}"));
     }
     let own =
         if it.unheard < 1.0 { rating(it.unheard, it.recovered, gap, mouth_to_ear) } else { 0.0 };

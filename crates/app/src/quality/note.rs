@@ -45,10 +45,10 @@ impl Note {
     /// Adds a clause for every range of G.107 §7.7 that the run exceeded.
     pub(super) fn limits(&mut self, p: &Parameters) {
         if p.ta > MAX_DELAY_MS {
-            self.add(format!("{:.0} ms of delay are beyond G.107's {MAX_DELAY_MS}", p.ta));
+            self.add(format!("{:.0} ms of delay is beyond G.107's {MAX_DELAY_MS}", p.ta));
         }
         if p.ppl > MAX_LOSS {
-            self.add(format!("{:.1} % of loss are beyond G.107's {MAX_LOSS}", p.ppl));
+            self.add(format!("{:.1} % of loss is beyond G.107's {MAX_LOSS}", p.ppl));
         }
         if p.burst_r > max_burst(p.ppl) {
             let burst = p.burst_r;
