@@ -178,7 +178,7 @@ function table(caption, { heads, columns, rows, more }, wrap = (_, text) => text
     more ? element("p", { class: "quiet" }, `The first ${rows.length} of ${rows.length + more} rows.`) : null,
     element("details", { class: "explained" }, element("summary", {}, "What the columns mean"),
       columns.map(({ label, meaning }) => element("p", {}, element("b", {}, label), `: ${meaning}`)),
-      element("p", {}, "“<” stands before the least value at which the model of a score is out of its range, “=” after a value that every seed gave.")),
+      element("p", {}, "“<” stands before an upper bound, where a score is outside the range of its model; “=” stands where every seed gave the same value.")),
   ];
 }
 
