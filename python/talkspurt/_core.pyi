@@ -214,8 +214,8 @@ class Plan:
         """Start run ``i`` in a thread of its own; captures and packets go to ``folder``.
 
         Tables besides those of flows and links are in "memory", in files in "folder", or there are
-        "none"; or those with the given names are in memory. Without ``heard``, it has no sound. ``meanings`` are those of their
-        columns.
+        "none"; or those with the given names are in memory. Without ``heard``, it has no sound.
+        ``meanings`` are those of their columns.
         """
     def export(self, i: int, format: str, folder: str) -> Job[str]:
         """Start run ``i`` and write it into ``folder``; the result is the run's digest.
