@@ -8,6 +8,7 @@ const MOST_TEXT = 1_000_000; // of a link or a file, in characters
 const CHECK_MS = 300;
 const STUCK_MS = 8000;
 const DRAFT = "talkspurt.draft"; // in the storage of the tab, so that another tab has its own
+const MOST_TRIED = 8; // values of the slider that are noted
 const SLIDER = 4; // the slider goes from a quarter of the written value to four times as much
 
 const $ = (id) => document.getElementById(id);
@@ -441,7 +442,19 @@ class Playground {
     this.number = found;
     $("number").textContent = found ? found.text : "";
     this.slid = [];
+    $("tried").replaceChildren();
     this.command();
+  }
+
+  /** Notes what a value of the slider gave, so that values can be compared. */
+  note(sentence) {
+    if (!this.slid.length) return;
+    const [[, value]] = this.slid;
+    const known = [...$("tried").children].find((one) => one.dataset.value === value);
+    const made = element("li", { "data-value": value }, element("b", {}, value), `: ${sentence ?? "nothing to compare"}`);
+    if (known) known.replaceWith(made);
+    else $("tried").append(made);
+    if ($("tried").children.length > MOST_TRIED) $("tried").firstChild.remove();
   }
 
   get sets() {
@@ -536,6 +549,7 @@ class Playground {
     const all = await this.engine.ask({ do: "answer" });
     if (all.failed) return this.say(`There is no answer: ${all.failed}.`);
     await this.open(0, { study, all });
+    this.note(all.answer.sentences[0]);
     const what = count > 1 ? `${count} runs of ${study.duration_s} s` : `${study.duration_s} s`;
     return this.say(`Simulated ${what} in ${((performance.now() - began) / 1000).toFixed(1)} s.`);
   }

@@ -427,6 +427,7 @@ def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path)
     wait(page, f"document.documentElement.dataset.result !== '{first}'")
     done(page)
     assert page.inner_text("#number") == "2Mbit/s"
+    assert page.inner_text("#tried li").startswith("2Mbit/s: ")
     assert "--set 'links.up.rate=2Mbit/s'" in page.inner_text("#command")
     assert result(page) == native(tmp_path, single, set={"links.up.rate": "2Mbit/s"}).digest
 
