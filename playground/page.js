@@ -409,9 +409,8 @@ class Playground {
   }
 
   command() {
-    const name = this.path.split("/").at(-1) || "scenario.toml";
     const sets = this.sets.map(([path, value]) => ` --set '${path}=${value}'`).join("");
-    $("command").textContent = `talkspurt run ${name}${sets}`;
+    $("command").textContent = `talkspurt run ${this.name}${sets}`;
     $("given").replaceChildren(...this.given.map((set) => {
       const words = `${set[0]} = ${set[1]}`;
       const drop = element("button", { type: "button", "aria-label": `Do not set ${words}`, title: "Do not set it" }, `${words} ✕`);
@@ -778,9 +777,11 @@ class Playground {
     }
   }
 
+  /** The name of the scenario as a file: one of its own if it was changed. */
   get name() {
-    const { study } = this.made ?? {};
-    return (!study?.results && this.path.split("/").at(-1)) || "scenario.toml";
+    const known = this.catalogue.scenarios.find((one) => one.path === this.path);
+    const name = this.path.split("/").at(-1) || "scenario.toml";
+    return known && known.text !== this.editor.text ? `my-${name}` : name;
   }
 
   save(name, type, text) {
@@ -793,7 +794,7 @@ class Playground {
   download() {
     const { study, run } = this.made ?? {};
     const sets = this.sets.length ? `# ${$("command").textContent}\n` : "";
-    this.save(this.name, "application/toml", study?.results ? run.resolved : sets + this.editor.text);
+    this.save(study?.results ? "scenario.toml" : this.name, "application/toml", study?.results ? run.resolved : sets + this.editor.text);
   }
 
   /** The answer, the tables and all columns of flows and links of the shown run. */
