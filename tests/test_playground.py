@@ -572,6 +572,7 @@ def test_a_browser_that_lacks_what_is_needed_is_told(browser, served, lacking):
 
 
 DIGEST = """async (path, page = playground) => {
+  clearTimeout(page.later); // The page checks its own text when it has changed.
   const one = page.catalogue.scenarios.find((it) => it.path === path);
   if (!one) return "not there";
   const sets = one.text.includes("[[axes]]") ? [["axes", "[]"], ["replications.count", "1"]] : [];
