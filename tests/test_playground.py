@@ -572,7 +572,6 @@ def test_a_browser_that_lacks_what_is_needed_is_told(browser, served, lacking):
 
 
 DIGEST = """async (path, page = playground) => {
-  clearTimeout(page.later); // The page checks its own text when it has changed.
   const one = page.catalogue.scenarios.find((it) => it.path === path);
   if (!one) return "not there";
   const sets = one.text.includes("[[axes]]") ? [["axes", "[]"], ["replications.count", "1"]] : [];
@@ -594,7 +593,8 @@ DIGESTS = """<!doctype html><iframe src="/playground/index.html" width="1200" he
 const names = NAMES;
 const frame = document.querySelector("iframe").contentWindow;
 const ready = () => frame.document.documentElement.dataset.result;
-while (!ready()) await new Promise((resolve) => setTimeout(resolve, 100));
+while (!ready() || frame.playground.busy) await new Promise((resolve) => setTimeout(resolve, 100));
+frame.clearTimeout(frame.playground.later); // its own check would load its text between two requests
 const found = {};
 for (const name of names) found[name] = await (FUNCTION)(`/scenarios/${name}.toml`, frame.playground);
 await fetch("/found", { method: "POST", body: JSON.stringify(found) });
