@@ -100,6 +100,7 @@ def scripts() -> dict[str, tuple[str, str]]:
         "charts.js": ("module", asset("charts.js")),
         "player.js": ("module", asset("player.js")),
         "animation.js": ("module", asset("animation.js")),
+        "engine.js": ("module", (HERE / "engine.js").read_text("utf-8")),
         "results.js": ("module", (HERE / "results.js").read_text("utf-8")),
         "page.js": ("module", (HERE / "page.js").read_text("utf-8")),
     }
