@@ -21,7 +21,7 @@ const MAX_CALLS: usize = 24;
 /// Rows of the flows table by option and replicate.
 type Options<'a> = IndexMap<&'a str, IndexMap<u32, Vec<usize>>>;
 /// The values of other axes.
-type Settings = Vec<(String, String)>;
+pub(crate) type Settings = Vec<(String, String)>;
 
 pub(crate) fn questions(input: &Input, runs: &dyn Runs) -> Vec<Question> {
     let of_calls = of_calls(&input.flows);
@@ -124,7 +124,7 @@ fn within(input: &Input, runs: &dyn Runs, of_calls: &'static Instrument) -> Vec<
 }
 
 /// The axes with several values, but for one.
-fn settings(input: &Input, run: usize, without: Option<usize>) -> Settings {
+pub(crate) fn settings(input: &Input, run: usize, without: Option<usize>) -> Settings {
     let axes = input.axes.iter().zip(&input.runs[run].settings).enumerate();
     let several = axes.filter(|(at, (axis, _))| Some(*at) != without && axis.labels.len() > 1);
     several.map(|(_, (axis, label))| (axis.name.clone(), label.clone())).collect()

@@ -256,30 +256,31 @@ impl<'a> Pair<'a> {
         words.into_iter().collect()
     }
 
-    /// The share of each cause in what was to be heard; together, the unheard share. `None` without frames.
+    /// The share of each cause in what was to be heard; together, the unheard share of the table. `None` without
+    /// frames.
     fn shares(&self, rows: &[usize]) -> Option<IndexMap<Cause, f64>> {
-        let rows = &rows[..rows.len().min(MAX_CALLS)];
-        let (mut judged, mut counts) = (0, IndexMap::new());
-        for &row in rows {
+        let flows = &self.input.flows;
+        let mut shares: IndexMap<_, f64> = IndexMap::new();
+        for &row in rows.iter().take(MAX_CALLS) {
             let Some(call) = Call::of(self.input, self.runs, row) else { continue };
-            for cause in call.causes() {
-                judged += 1;
-                if let Some(cause) = cause {
-                    *counts.entry(cause).or_insert(0) += 1;
-                }
+            let causes = call.causes();
+            let unheard = flows.value(row, "concealed_ratio").unwrap_or_default();
+            // concealed = (lost + pauses) / (judged + pauses), all in frames.
+            let pauses = flows.value(row, "loss_ratio").filter(|lost| *lost < 1.0);
+            let pauses = pauses.map_or(0.0, |lost| ((unheard - lost) / (1.0 - lost)).max(0.0));
+            for cause in causes.iter().flatten() {
+                *shares.entry(*cause).or_default() += (1.0 - pauses) / causes.len() as f64;
             }
+            *shares.entry(Pauses).or_default() += pauses;
         }
-        let of = |name| self.input.flows.mean(rows.iter().copied(), name);
-        let unheard = of("concealed_ratio").unwrap_or_default();
-        // concealed = (lost + pauses) / (judged + pauses), all in frames.
-        let pauses = of("loss_ratio").filter(|lost| *lost < 1.0);
-        let pauses = pauses.map_or(0.0, |lost| ((unheard - lost) / (1.0 - lost)).max(0.0));
-        let mut shares: IndexMap<_, _> = counts
-            .into_iter()
-            .map(|(cause, count)| (cause, (1.0 - pauses) * f64::from(count) / f64::from(judged)))
-            .collect();
-        shares.insert(Pauses, pauses);
-        (judged > 0).then_some(shares)
+        // The mean of shares is the table's where every call has its frames; of the calls that were read, it is
+        // scaled to it, so that no part exceeds the whole.
+        let (all, unheard) =
+            (shares.values().sum::<f64>(), flows.mean(rows.iter().copied(), "concealed_ratio")?);
+        if all > 0.0 {
+            shares.values_mut().for_each(|share| *share *= unheard / all);
+        }
+        (!shares.is_empty()).then_some(shares)
     }
 }
 

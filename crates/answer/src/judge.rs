@@ -55,7 +55,7 @@ pub struct Cell {
 }
 
 /// What the comparisons of a question tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The first option is better than each other one.

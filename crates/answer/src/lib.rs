@@ -115,6 +115,12 @@ impl Flows {
         Self::text(&self.group, row).unwrap_or(&self.name[row])
     }
 
+    /// The advantage factor of its MOS, if that has one other than 0.
+    fn advantage(&self, row: usize) -> Option<&str> {
+        let mut clauses = Self::text(&self.quality_note, row)?.split("; ");
+        clauses.find_map(|it| it.strip_prefix("advantage factor A = ")?.strip_suffix(ADVANTAGE))
+    }
+
     fn value(&self, row: usize, metric: &str) -> Option<f64> {
         self.numbers.get(metric)?.get(row).copied().flatten().filter(|value| value.is_finite())
     }
@@ -125,6 +131,9 @@ impl Flows {
         stats::Mean::of(&values).map(|mean| mean.mean)
     }
 }
+
+/// The field after an advantage factor, in what a score assumes.
+const ADVANTAGE: &str = " (quality.advantage)";
 
 /// The metrics of flows that an answer reads.
 pub const METRICS: [&str; 19] = [
@@ -253,6 +262,6 @@ pub fn answer(input: &Input, runs: &dyn Runs) -> Answer {
     }
     let (sentences, about) = say::sentences(input, &questions, comparisons);
     let judged_by = ask::of_calls(&input.flows).measures.iter().map(|it| it.name).collect();
-    let notes = notes::notes(&input.flows, runs);
+    let notes = notes::notes(&input.flows, runs, &sentences);
     Answer { sentences, about, notes, judged_by, questions, comparisons }
 }

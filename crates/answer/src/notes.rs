@@ -4,8 +4,9 @@ use indexmap::{IndexMap, IndexSet};
 use serde_json::json;
 
 use crate::ask::of_calls;
+use crate::say::unranked_by;
 use crate::text::{listed, show, some, with_unit};
-use crate::{Flows, Runs, metric};
+use crate::{ADVANTAGE, Flows, Runs, metric};
 
 /// Names in one sentence.
 const MAX_NAMES: usize = 5;
@@ -17,13 +18,16 @@ const MOSTLY: f64 = 0.5;
 
 type Names<'a> = IndexSet<&'a str>;
 
-pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
+pub(crate) fn notes(flows: &Flows, runs: &dyn Runs, sentences: &[String]) -> Vec<String> {
+    // A sentence names what left the range of its model already.
+    let told = |score: &str| sentences.iter().any(|it| it.starts_with(&unranked_by(score)));
     let mut unscored: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut estimated: IndexMap<&str, Names<'_>> = IndexMap::new();
     let mut declared: IndexMap<&str, (Names<'_>, Names<'_>)> = IndexMap::new();
     let (mut outside, mut limits) = (Names::new(), Vec::new());
     let (mut beyond, mut fit_limits) = (Names::new(), Vec::new());
     let mut heard: IndexMap<&str, Names<'_>> = IndexMap::new();
+    let mut eased: IndexMap<&str, Names<'_>> = IndexMap::new();
     for row in 0..flows.name.len() {
         let unit = flows.unit(row);
         let clauses =
@@ -43,6 +47,9 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
                 names.insert(unit);
                 told.insert(values);
             }
+        }
+        if let Some(factor) = flows.advantage(row).filter(|_| flows.value(row, "mos").is_some()) {
+            eased.entry(factor).or_default().insert(unit);
         }
         if let Some(its) = Flows::text(&flows.quality_limits, row) {
             outside.insert(unit);
@@ -83,6 +90,12 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
     let declared = declared.into_iter().map(|(source, (names, values))| {
         format!("The score of {} uses declared values: {} ({source}).", named(names), named(values))
     });
+    let eased = eased.into_iter().map(|(factor, names)| {
+        format!(
+            "The MOS of {} contains the advantage factor A = {factor}{ADVANTAGE}.",
+            named(names)
+        )
+    });
     let heard = heard.into_iter().filter_map(|(part, names)| {
         let (codec, other) = part.split_once(": ")?;
         Some(format!(
@@ -100,10 +113,11 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs) -> Vec<String> {
         };
         Some(format!("The score of {} is outside the range of {range}: {of}{limit}.", named(names)))
     };
-    let outside = without(outside, &limits, "the E-model");
-    let beyond = without(beyond, &fit_limits, "the fit");
+    let outside = without(outside, &limits, "the E-model").filter(|_| !told("MOS"));
+    let beyond = without(beyond, &fit_limits, "the fit").filter(|_| !told("estimated MOS"));
     let late = late(flows, runs);
     late.into_iter()
+        .chain(eased)
         .chain(outside)
         .chain(judged)
         .chain(estimated)
@@ -178,7 +192,7 @@ mod tests {
             )]),
             ..Flows::default()
         };
-        notes(&flows, &Played(playout))
+        notes(&flows, &Played(playout), &[])
     }
 
     #[test]

@@ -2,14 +2,14 @@
 //!
 //! Sentences on one run of each setting are in the past tense: what it shows may be chance.
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use talkspurt_proto::metric::Metric;
 
-use crate::ask::{is_call, of_calls};
+use crate::ask::{Settings, is_call, of_calls, settings};
 use crate::judge::Told;
 use crate::stats::sign;
 use crate::text::{half, listed, show, some, with_unit};
-use crate::{Choice, Flows, Input, Question, Verdict};
+use crate::{Choice, Flows, INSTRUMENTS, Input, Question, Verdict};
 
 /// Sentences.
 const MAX_SENTENCES: usize = 6;
@@ -17,8 +17,12 @@ const MAX_SENTENCES: usize = 6;
 const MAX_OPTIONS: usize = 6;
 /// Settings of the other axes with a sentence each; of more, one sentence counts which option is best.
 const MAX_SETTINGS: usize = 3;
+/// Settings named beside their number.
+const MAX_NAMED: usize = 2;
 /// Worse options of a sentence with a cause each; of more, the last.
 const MAX_CAUSES: usize = 2;
+/// Calls named that have no score within the range of its model.
+const MAX_UNRANKED: usize = 3;
 
 /// What questions under several settings have in common: axis, flow, and the calls that are compared.
 type Asked<'a> = (Option<&'a str>, &'a str, Vec<&'a str>);
@@ -58,10 +62,20 @@ pub(crate) fn sentences(
         return (sayer.each_call(), String::new());
     }
     said.sort_by_key(|(differs, _)| !differs);
+    let mut said: Vec<_> = said.into_iter().map(|(_, text)| text).collect();
+    if questions.iter().any(|it| it.instrument.calls)
+        && let Some(unranked) = sayer.unranked()
+    {
+        said.insert(1, unranked);
+    }
     said.truncate(MAX_SENTENCES);
-    let said: Vec<_> = said.into_iter().map(|(_, text)| text).collect();
     let about = sayer.about(&said, comparisons);
     (said, about)
+}
+
+/// How the sentence begins that says why calls are not ranked by a score.
+pub(crate) fn unranked_by(score: &str) -> String {
+    format!("Not ranked by {score}:")
 }
 
 struct Sayer<'a>(&'a Input);
@@ -93,9 +107,61 @@ impl Sayer<'_> {
             let of = Flows::text(&flows.transport, rows[0]);
             let of = of.map_or(String::new(), |transport| format!(" ({transport})"));
             let mean = if rows.len() > 1 { "on average, " } else { "" };
-            (!values.is_empty()).then(|| format!("{unit}{of}: {mean}{}.", listed(values)))
+            let factor = self.advantage(measures[0].name, &rows).unwrap_or_default();
+            (!values.is_empty()).then(|| format!("{unit}{of}: {mean}{}{factor}.", listed(values)))
         });
         said.collect()
+    }
+
+    /// Why calls are not ranked by the score that some of them have: which ones lack it, or leave its range.
+    /// The others are not ranked by it either, since ranks by several measures cannot be compared.
+    fn unranked(&self) -> Option<String> {
+        let flows = &self.0.flows;
+        let judge = of_calls(flows).measures[0].name;
+        let calls = || (0..flows.name.len()).filter(|&row| is_call(flows, row));
+        let scores = INSTRUMENTS[..2].iter().map(|it| it.measures[0].metric());
+        let score = scores
+            .take_while(|score| score.name != judge)
+            .find(|score| calls().any(|row| flows.value(row, score.name).is_some()))?;
+        let (limits, model) = match score.name {
+            "mos" => (&flows.quality_limits, "the E-model"),
+            _ => (&flows.estimate_limits, "the fit"),
+        };
+        let of = |row: usize| (settings(self.0, flows.run[row], None), flows.unit(row));
+        let (mut all, mut outside) = (IndexSet::new(), IndexSet::new());
+        let (mut without, mut limit) = (IndexSet::new(), None);
+        for row in calls() {
+            all.insert(of(row));
+            if flows.value(row, score.name).is_none() {
+                without.insert(of(row));
+            } else if let Some(text) = Flows::text(limits, row) {
+                outside.insert(of(row));
+                limit = limit.or(text.split("; ").next());
+            }
+        }
+        let named = |calls: &IndexSet<(Settings, &str)>| {
+            if calls.len() == all.len() && calls.len() > MAX_UNRANKED {
+                return "all calls".to_owned();
+            }
+            let name = |(settings, unit): &(Settings, &str)| {
+                let settings = settings.iter().map(|(axis, label)| in_words(axis, label));
+                let settings = settings.collect::<Vec<_>>().join(", ");
+                if settings.is_empty() {
+                    (*unit).to_owned()
+                } else {
+                    format!("{unit} ({settings})")
+                }
+            };
+            listed(some(calls.iter().map(name).collect(), MAX_UNRANKED))
+        };
+        let beyond = limit.map(|limit| {
+            let such = if outside.len() > 1 { "the first since" } else { "since" };
+            format!("for {} it is outside the range of {model}, {such} {limit}", named(&outside))
+        });
+        let has = if without.len() > 1 || without.len() == all.len() { "have" } else { "has" };
+        let lacking = (!without.is_empty()).then(|| format!("{} {has} none", named(&without)));
+        let why: Vec<_> = beyond.into_iter().chain(lacking).collect();
+        Some(format!("{} {}.", unranked_by(score.label), why.join("; ")))
     }
 
     fn about(&self, said: &[String], comparisons: usize) -> String {
@@ -159,7 +225,7 @@ impl Sayer<'_> {
             _ => "is ahead",
         };
         let mut parts =
-            vec![format!("{} {is}: {}", self.name(question, first), values(question, first))];
+            vec![format!("{} {is}: {}", self.name(question, first), self.values(question, first))];
         let told = |choice: &&Choice| worse(question, choice).next().is_some();
         let (worse_ones, level): (Vec<_>, Vec<_>) = others.iter().partition(told);
         parts.extend(self.level(question, &level));
@@ -172,6 +238,17 @@ impl Sayer<'_> {
         });
         parts.extend(some(worse_ones.collect(), MAX_OPTIONS));
         parts.join("; ")
+    }
+
+    /// The values of an option; a MOS with its advantage factor, without which it says too much.
+    fn values(&self, question: &Question, choice: &Choice) -> String {
+        let values = listed(known(question).map(|at| value(question, choice, at)).collect());
+        values + &self.advantage(question.measures[0], &choice.rows).unwrap_or_default()
+    }
+
+    fn advantage(&self, score: &str, rows: &[usize]) -> Option<String> {
+        let factor = rows.iter().find_map(|&row| self.0.flows.advantage(row));
+        factor.filter(|_| score == "mos").map(|factor| format!(" (A\u{a0}=\u{a0}{factor})"))
     }
 
     /// Options that do not differ from the first, by the reason.
@@ -221,7 +298,9 @@ impl Sayer<'_> {
             } else {
                 format!("{} to {}", low.text, high.text)
             };
-            Some(format!("{} {}", metric.label, with_unit(metric, &range)))
+            let rows = &question.options[0].rows;
+            let factor = self.advantage(metric.name, rows).unwrap_or_default();
+            Some(format!("{} {}{factor}", metric.label, with_unit(metric, &range)))
         });
         let sure = if self.is_once() { "noticeable" } else { "significant" };
         format!("no {sure} difference {what} ({})", ranges.collect::<Vec<_>>().join(", "))
@@ -251,20 +330,29 @@ impl Sayer<'_> {
         format!("no single best: {}", parts.join("; "))
     }
 
-    /// How often each option is best.
+    /// What each verdict is on, and in how many settings of the other axes.
     fn counted(&self, asked: &[&Question]) -> String {
-        let mut wins: IndexMap<&str, usize> = IndexMap::new();
-        for question in asked.iter().filter(|it| it.verdict == Verdict::Best) {
-            *wins.entry(&question.options[0].label).or_default() += 1;
+        let once = self.is_once();
+        let mut found: IndexMap<String, Vec<String>> = IndexMap::new();
+        for question in asked {
+            let first = self.name(question, &question.options[0]);
+            let told = match (question.verdict, once) {
+                (Verdict::Best, true) => format!("{first} did best"),
+                (Verdict::Best, false) => format!("{first} is best"),
+                (Verdict::Ahead, _) => format!("{first} is ahead, but not of all,"),
+                (Verdict::Same, _) => "no difference".to_owned(),
+                (Verdict::TradeOff, _) => "no single best".to_owned(),
+            };
+            let with = question.settings.iter().map(|(axis, label)| format!("{axis} {label}"));
+            found.entry(told).or_default().push(with.collect::<Vec<_>>().join(", "));
         }
-        wins.sort_by(|_, one, _, other| other.cmp(one));
-        let level = asked.len() - wins.values().sum::<usize>();
-        let is = if self.is_once() { "did" } else { "is" };
-        let mut parts: Vec<_> =
-            wins.iter().map(|(label, count)| format!("{label} {is} best in {count}")).collect();
-        if level > 0 {
-            parts.push(format!("none of them {is} best in {level}"));
-        }
+        found.sort_by(|_, one, _, other| other.len().cmp(&one.len()));
+        let parts = found.into_iter().map(|(told, settings)| match settings.len() {
+            all if all == asked.len() => format!("{told} in all {all}"),
+            count if count > MAX_NAMED => format!("{told} in {count}"),
+            count => format!("{told} in {count} ({})", settings.join("; ")),
+        });
+        let parts: Vec<_> = parts.collect();
         let mut options: Vec<_> = asked[0].options.iter().map(|it| it.label.clone()).collect();
         options.sort_unstable();
         let options = listed(some(options, MAX_OPTIONS));
@@ -274,18 +362,14 @@ impl Sayer<'_> {
             (Some(axis), true) => format!("along {axis} ({options})"),
             (None, _) => format!("between {options}"),
         };
-        format!("{of}, in {} settings of the other axes: {}.", asked.len(), parts.join(", "))
+        format!("{of}, in {} settings of the other axes: {}.", asked.len(), parts.join("; "))
     }
 
     fn name(&self, question: &Question, choice: &Choice) -> String {
         let label = &choice.label;
-        let quoted =
-            if label.contains([',', ':', ';']) { format!("“{label}”") } else { label.clone() };
-        let number =
-            label.starts_with(|first: char| first.is_ascii_digit() || "-−+.".contains(first));
+        let quoted = quoted(label);
         match &question.axis {
-            Some(axis) if number => format!("{axis} {quoted}"),
-            Some(_) => quoted,
+            Some(axis) => in_words(axis, label),
             None => {
                 let transport =
                     choice.rows.first().and_then(|&row| Flows::text(&self.0.flows.transport, row));
@@ -293,6 +377,16 @@ impl Sayer<'_> {
             }
         }
     }
+}
+
+fn quoted(label: &str) -> String {
+    if label.contains([',', ':', ';']) { format!("“{label}”") } else { label.to_owned() }
+}
+
+/// A value of an axis, with the axis if it is a number.
+fn in_words(axis: &str, label: &str) -> String {
+    let number = label.starts_with(|first: char| first.is_ascii_digit() || "-−+.".contains(first));
+    if number { format!("{axis} {}", quoted(label)) } else { quoted(label) }
 }
 
 /// The measures in which an option is worse than the first.
@@ -310,10 +404,6 @@ fn value(question: &Question, choice: &Choice, at: usize) -> String {
 
 fn labelled(metric: &Metric, text: &str) -> String {
     format!("{}\u{a0}{text}", metric.label)
-}
-
-fn values(question: &Question, choice: &Choice) -> String {
-    listed(known(question).map(|at| value(question, choice, at)).collect())
 }
 
 /// The measures that an option has a value of. In imported traces, delays may be unknown.
@@ -335,7 +425,11 @@ fn texts(question: &Question, choice: &Choice) -> String {
 fn size(question: &Question, choice: &Choice, at: usize) -> String {
     let metric = question.instrument.measures[at].metric();
     let found = choice.differences[at].as_ref().expect("a difference");
-    let more = if found.mean.mean > 0.0 { "more" } else { "less" };
+    let more = match found.mean.mean > 0.0 {
+        true => "more",
+        false if metric.label.starts_with("frames ") => "fewer",
+        false => "less",
+    };
     let spread =
         found.half.map_or(String::new(), |it| format!("\u{a0}±\u{a0}{}", half(metric, it)));
     let text = format!("{}{spread}", show(metric, found.mean.mean.abs()));

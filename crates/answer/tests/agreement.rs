@@ -1,11 +1,11 @@
 //! Over random studies, every number of a sentence is that of the study's table, which this test computes
 //! from the rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use proptest::prelude::*;
-use talkspurt_answer::{Answer, Axis, Flows, Input, Run, answer};
+use talkspurt_answer::{Answer, Axis, Flows, Input, Run, Verdict, answer};
 
 /// What a call of a run has: MOS and whether it is in the range of the model, delay, unheard share.
 type Call = Option<(f64, bool, f64, f64)>;
@@ -88,7 +88,8 @@ fn check(input: &Input, found: &Answer) -> usize {
     let by_model = all("mos", &input.flows.quality_limits);
     let by_fit = !by_model && all("estimated_mos", &input.flows.estimate_limits);
     let scored = by_model || by_fit;
-    for sentence in found.sentences.iter().filter(|it| !it.contains("settings of the other axes")) {
+    let compared = |it: &&String| !it.contains("settings of the other axes") && !is_unranked(it);
+    for sentence in found.sentences.iter().filter(compared) {
         let sentence = sentence.replace(['\u{a0}'], " ").replace('\u{202f}', "");
         let head = sentence.split_once(": ").expect("a flow").0;
         let setting = head.rsplit("rate ").next().filter(|it| it.starts_with("setting"));
@@ -177,6 +178,105 @@ fn check(input: &Input, found: &Answer) -> usize {
     checked
 }
 
+fn is_unranked(sentence: &str) -> bool {
+    sentence.starts_with("Not ranked by ")
+}
+
+/// The second sentence names each setting that is outside the range of the model, or without a score, and no
+/// other, if and only if some calls have the score and others have not; the ranking of all is by one instrument.
+fn check_unranked(input: &Input, found: &Answer) {
+    let flows = &input.flows;
+    let set = |is: &dyn Fn(usize) -> bool| -> BTreeSet<String> {
+        let rows = (0..flows.run.len()).filter(|&row| is(row));
+        let name = |row: usize| {
+            let labels = input.axes.iter().zip(&input.runs[flows.run[row]].settings);
+            let several = labels.filter(|(axis, _)| axis.labels.len() > 1);
+            let labels: Vec<_> = several.map(|(_, label)| label.as_str()).collect();
+            format!("call ({})", labels.join(", "))
+        };
+        rows.map(name).collect()
+    };
+    let named = |settings: BTreeSet<String>, rest: &str| {
+        let parts: Vec<_> = rest.split("call (").skip(1).collect();
+        let more = rest.split(" and ").find_map(|it| it.split_once(" more")?.0.parse().ok());
+        let more: usize = more.unwrap_or_default();
+        for part in &parts {
+            let name = format!("call ({})", part.split_once(')').expect("closed").0);
+            assert!(settings.contains(&name), "{rest}: {name} in {settings:?}");
+        }
+        if rest.contains("all calls") {
+            assert_eq!(settings, set(&|_| true), "{rest}");
+        } else {
+            assert_eq!(parts.len() + more, settings.len(), "{rest}");
+        }
+    };
+    for question in &found.questions {
+        assert_eq!(question.measures, found.judged_by);
+    }
+    let mut said = None;
+    for (score, label, limits) in [
+        ("mos", "MOS", &flows.quality_limits),
+        ("estimated_mos", "estimated MOS", &flows.estimate_limits),
+    ] {
+        if found.judged_by == [score] {
+            break;
+        }
+        let values = &flows.numbers[score];
+        if values.iter().any(Option::is_some) {
+            let outside = set(&|row| values[row].is_some() && limits[row].is_some());
+            said = Some((label, outside, set(&|row| values[row].is_none())));
+            break;
+        }
+    }
+    let sentences: Vec<_> = found.sentences.iter().filter(|it| is_unranked(it)).collect();
+    let Some((label, outside, without)) = said.filter(|_| !found.questions.is_empty()) else {
+        return assert_eq!(sentences, [""; 0]);
+    };
+    assert_eq!(sentences, [&found.sentences[1]]);
+    let rest = sentences[0].strip_prefix(&format!("Not ranked by {label}: ")).expect("the score");
+    let (first, last) = match rest.split_once("; ") {
+        Some(parts) => parts,
+        None if rest.contains("outside the range") => (rest, ""),
+        None => ("", rest),
+    };
+    named(outside, first);
+    named(without, last);
+}
+
+/// What a sentence counts in settings of the other axes is what the questions tell.
+fn check_counted(found: &Answer) {
+    for sentence in found.sentences.iter().filter(|it| it.contains("settings of the other axes")) {
+        let said = sentence.split_once("other axes: ").expect("a head").1;
+        let mut counted: BTreeMap<Verdict, usize> = BTreeMap::new();
+        let mut bests: BTreeMap<String, usize> = BTreeMap::new();
+        for part in said.trim_end_matches('.').split("; ") {
+            // Settings in parentheses may contain the separator.
+            let Some((told, count)) = part.rsplit_once(" in ") else { continue };
+            let count = count.trim_start_matches("all ").split(' ').next().expect("a count");
+            let count: usize = count.parse().expect("a number");
+            let verdict = match told {
+                "no difference" => Verdict::Same,
+                "no single best" => Verdict::TradeOff,
+                _ if told.contains("but not of all") => Verdict::Ahead,
+                _ => Verdict::Best,
+            };
+            *counted.entry(verdict).or_default() += count;
+            if verdict == Verdict::Best {
+                let option = told.split(' ').next().expect("an option").to_owned();
+                *bests.entry(option).or_default() += count;
+            }
+        }
+        let (mut verdicts, mut firsts) = (BTreeMap::new(), BTreeMap::new());
+        for question in &found.questions {
+            *verdicts.entry(question.verdict).or_default() += 1;
+            if question.verdict == Verdict::Best {
+                *firsts.entry(question.options[0].label.clone()).or_default() += 1;
+            }
+        }
+        assert_eq!((counted, bests), (verdicts, firsts), "{sentence}");
+    }
+}
+
 fn call() -> impl Strategy<Value = Call> {
     let number = (100_u32..450, 0_u32..60, 0_u32..40, prop::bool::weighted(0.97));
     let number = number.prop_map(|(mos, delay, unheard, inside)| {
@@ -190,13 +290,15 @@ proptest! {
     #[test]
     fn sentences_agree_with_tables(
         options in 2_usize..6,
-        settings in 1_usize..4,
+        settings in 1_usize..7,
         seeds in 1_u32..6,
         calls in prop::collection::vec(call(), 1..90),
     ) {
         let input = study(options, settings, seeds, &calls);
         let found = answer(&input, &());
         check(&input, &found);
+        check_unranked(&input, &found);
+        check_counted(&found);
         // Sentences are there unless nothing differs.
         prop_assert!(!found.questions.is_empty() || calls.len() < 2 || calls.iter().all(Option::is_none));
     }
@@ -218,6 +320,40 @@ fn the_check_finds_a_disagreement() {
         assert!(failed, "{}", found.sentences[0]);
         found.sentences = right;
     }
+}
+
+#[test]
+fn one_setting_out_of_range_is_named_second() {
+    let (good, out) = ((4.0, true, 0.1, 0.01), (2.0, false, 0.1, 0.3));
+    let mut input = study(2, 2, 1, &[good, good, out, good].map(Some));
+    input.flows.numbers["estimated_mos"] = vec![None; 4];
+    let found = answer(&input, &());
+    assert_eq!(
+        found.sentences[1],
+        "Not ranked by MOS: for call (optionB, settingA) it is outside the range of the E-model, since too much \
+         loss."
+    );
+    assert_eq!(found.judged_by, ["mouth_to_ear_mean_s", "concealed_ratio"]);
+    // What the sentence says is not said again.
+    assert_eq!(found.notes, [""; 0]);
+}
+
+#[test]
+fn an_advantage_factor_is_named_beside_the_score() {
+    let mut input = study(2, 1, 1, &[Some((4.0, true, 0.1, 0.01)), Some((2.0, true, 0.4, 0.2))]);
+    let note =
+        "perfect echo control assumed (T = Tr = 0); advantage factor A = 10 (quality.advantage)";
+    input.flows.quality_note = vec![Some(note.into()); 2];
+    input.flows.numbers.insert("r_factor".into(), vec![Some(90.0); 2]);
+    let found = answer(&input, &());
+    assert_eq!(
+        found.sentences[0].replace('\u{a0}', " "),
+        "call: optionA did best: MOS 4.00 (A = 10); optionB: 2.00 MOS less."
+    );
+    assert_eq!(
+        found.notes,
+        ["The MOS of call contains the advantage factor A = 10 (quality.advantage)."]
+    );
 }
 
 #[test]

@@ -38,7 +38,10 @@ impl Note {
         });
         let of = |(codec, _): &&(Codec, u64)| robustness(config, *codec, concealment);
         let codecs = codecs.iter().flat_map(of);
-        let clauses: Vec<_> = [Some(echo), mean].into_iter().flatten().chain(codecs).collect();
+        let advantage = (config.advantage != 0.0)
+            .then(|| format!("advantage factor A = {} (quality.advantage)", config.advantage));
+        let first = [Some(echo), advantage, mean].into_iter().flatten();
+        let clauses: Vec<_> = first.chain(codecs).collect();
         Self { assumed: clauses.len(), clauses }
     }
 
