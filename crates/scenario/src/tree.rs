@@ -41,12 +41,19 @@ impl Tree {
             return Ok(Self { value: lines.table(table.get_ref()), origin });
         }
         let mut faults = Findings::default();
+        let open = unclosed(text);
         // After a duplicate header, every key below it would be reported again.
         let mut twice: Option<usize> = None;
         faults.1 = errors.len().saturating_sub(MAX_FAULTS);
         for error in errors.iter().take(MAX_FAULTS) {
             let offset = error.span().map_or(text.len(), |span| span.start);
             let header = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+            if let Some((at, bracket)) = open.filter(|(at, _)| *at < offset) {
+                // All that follows is read as a part of it.
+                faults.0.push(lines.unclosed(text, at, bracket));
+                faults.1 = 0;
+                break;
+            }
             if error.message() == "duplicate key" {
                 if twice.is_some_and(|first| !text[first..offset].contains("\n[")) {
                     continue;
@@ -233,6 +240,76 @@ impl Tree {
     }
 }
 
+/// The brace or bracket of a value that is open where the next key or header begins a line, or at the end.
+fn unclosed(text: &str) -> Option<(usize, char)> {
+    let mut open: Vec<(usize, char)> = Vec::new();
+    // Whether a comma, or the opening itself, is the last before a line: then a key may follow in a table.
+    let (mut goes_on, mut at) = (false, 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let first = rest.chars().next()?;
+        let starts = text[..at].trim_end_matches([' ', '\t']).ends_with('\n');
+        if let Some(inner) = open.last().filter(|_| starts && !matches!(first, ' ' | '\t' | '\n')) {
+            let line = rest.lines().next().unwrap_or_default();
+            let key =
+                line.trim_start_matches(|c: char| c.is_alphanumeric() || "-_.\"*".contains(c));
+            let is_key = key.len() < line.len() && key.trim_start().starts_with('=');
+            let name = line.trim_start_matches('[');
+            let is_header = line.starts_with('[')
+                && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                && line.split('#').next().is_some_and(|it| it.trim_end().ends_with(']'))
+                && !name.contains(',');
+            if is_header || is_key && (inner.1 == '[' || !goes_on) {
+                return Some(*inner);
+            }
+        }
+        let length = match first {
+            '#' => rest.find('\n').unwrap_or(rest.len()),
+            '"' | '\'' => quoted(rest, first),
+            '{' | '[' => {
+                // A header is no value.
+                let before = text[..at].rsplit('\n').next().unwrap_or_default();
+                if !open.is_empty() || !before.trim_matches(['[', ' ', '\t']).is_empty() {
+                    open.push((at, first));
+                }
+                1
+            }
+            '}' | ']' => {
+                let opening = if first == '}' { '{' } else { '[' };
+                if let Some(inner) = open.pop().filter(|(_, bracket)| *bracket != opening) {
+                    return Some(inner);
+                }
+                1
+            }
+            other => other.len_utf8(),
+        };
+        if !first.is_whitespace() && first != '#' {
+            goes_on = matches!(first, ',' | '{' | '[');
+        }
+        at += length;
+    }
+    open.last().copied()
+}
+
+/// The bytes of the text in quotes that begins here.
+fn quoted(rest: &str, quote: char) -> usize {
+    let long: String = [quote; 3].iter().collect();
+    let (mark, ends_with_line) =
+        if rest.starts_with(&long) { (long.as_str(), false) } else { (&long[..1], true) };
+    let mut at = mark.len();
+    while let Some(inner) = rest.get(at..).filter(|inner| !inner.is_empty()) {
+        match inner.chars().next() {
+            _ if inner.starts_with(mark) => return at + mark.len(),
+            Some('\\') if quote == '"' => {
+                at += 1 + inner[1..].chars().next().map_or(0, char::len_utf8);
+            }
+            Some('\n') if ends_with_line => return at,
+            Some(other) => at += other.len_utf8(),
+            None => break,
+        }
+    }
+    rest.len()
+}
+
 /// Line starts of a text.
 struct Lines(Vec<usize>);
 
@@ -246,6 +323,19 @@ impl Lines {
     fn origin(&self, offset: usize) -> Origin {
         Origin { line: Some(self.line(offset)), ..Origin::default() }
     }
+    fn unclosed(&self, text: &str, at: usize, bracket: char) -> Finding {
+        let (what, closing) = if bracket == '{' { ("brace", '}') } else { ("bracket", ']') };
+        let line = text[at..].lines().next().unwrap_or_default();
+        Finding {
+            path: Path::default(),
+            origin: Some(self.origin(at)),
+            message: format!(
+                "not TOML: a {what} is never closed, at `{}`",
+                clip(line.to_owned(), 40)
+            ),
+            hint: Some(format!("write {closing} where its value ends")),
+        }
+    }
     fn syntax(&self, text: &str, error: &toml::de::Error) -> Finding {
         let offset = error.span().map_or(text.len(), |span| span.start);
         let words = text.get(offset..).and_then(|rest| rest.lines().next()).unwrap_or("").trim();
@@ -258,6 +348,14 @@ impl Lines {
                 "texts and quantities stand in quotes".clone_into(&mut message);
                 hint = Some(format!("did you mean \"{word}\"?"));
             }
+        }
+        let digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+        let before = text[..offset].trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let whole = &text[before..offset];
+        let part = words.strip_prefix(',').filter(|rest| digit(rest) && digit(whole));
+        if let Some(part) = part {
+            let part = part.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            hint = Some(format!("decimals stand behind a point: did you mean {whole}.{part}?"));
         }
         let near = if words.is_empty() {
             String::new()

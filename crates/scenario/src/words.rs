@@ -45,6 +45,14 @@ pub(crate) fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str> + Clone,
 ) -> Option<String> {
+    if plain(word).replace(['_', '.'], "").starts_with("g711") {
+        // Names of RTP (RFC 3551), whose spelling has nothing of the Recommendation's number.
+        let laws = candidates.clone().into_iter().filter(|it| matches!(*it, "pcmu" | "pcma"));
+        let its: Vec<_> = laws.map(str::to_owned).collect();
+        if !its.is_empty() {
+            return Some(meant(&its));
+        }
+    }
     if let Some(near) = nearest(word, candidates.clone()) {
         return Some(format!("did you mean \"{near}\"?"));
     }

@@ -113,7 +113,8 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """Words of the field that are not supported yet."""
 
 OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("g711 g711u g711ulaw ulaw mulaw pcm", ('codec = "pcmu"',)),
+    ("g711 pcm", ('codec = "pcmu"', 'codec = "pcma"')),
+    ("g711u g711ulaw ulaw mulaw", ('codec = "pcmu"',)),
     ("g711a g711alaw alaw", ('codec = "pcma"',)),
     ("g726", ('codec = "g726-32"',)),
     ("amr amrnb", ('codec = "amr-12.2"',)),

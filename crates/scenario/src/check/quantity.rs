@@ -49,6 +49,20 @@ impl Quantity {
     /// A likely correction of an invalid quantity.
     pub(crate) fn meant(self, text: &str) -> Option<String> {
         let text = text.trim();
+        if let Some((whole, rest)) = text.split_once(',') {
+            let is_number = |of: &str| of.starts_with(|c: char| c.is_ascii_digit());
+            let pointed = format!("{whole}.{rest}");
+            // A decimal comma; with more of them, thousands may be meant.
+            return (is_number(whole) && is_number(rest) && !rest.contains([',', '.'])).then(
+                || {
+                    if self.fault(&pointed).is_none() {
+                        Some(format!("decimals stand behind a point: did you mean {pointed:?}?"))
+                    } else {
+                        self.meant(&pointed)
+                    }
+                },
+            )?;
+        }
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
         let value: f64 = number.parse().ok()?;
@@ -135,6 +149,8 @@ mod tests {
             (Duration, "20 sec", "did you mean \"20s\"?"),
             (Duration, "20MS", "did you mean \"20ms\"?"),
             (Duration, "3days", "did you mean \"72h\"?"),
+            (Rate, "2,5Mbit/s", "decimals stand behind a point: did you mean \"2.5Mbit/s\"?"),
+            (Rate, "2,5 Mbps", "did you mean \"2.5Mbit/s\"?"),
             (Rate, "64kbps", "did you mean \"64kbit/s\"?"),
             (Rate, "2Mbps", "did you mean \"2Mbit/s\"?"),
             (Rate, "8kB/s", "did you mean \"64kbit/s\"?"),

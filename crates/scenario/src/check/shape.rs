@@ -141,6 +141,16 @@ fn check_tagged(forms: &Forms<'_>, tree: &Tree, path: &Path, found: &mut Finding
         return expected("a table with `kind`", tree, path, None, found);
     };
     let Some(tag) = table.get(TAG) else {
+        // A misspelt `kind` is the fault, if the table has a word of it.
+        let misspelt = table.iter().find(|(key, inner)| {
+            let is_kind = inner.as_text().is_some_and(|text| kinds.contains(&text));
+            is_kind && nearest(key, [TAG]).is_some()
+        });
+        if let Some((key, inner)) = misspelt {
+            let hint = Some(format!("did you mean \"{TAG}\"?"));
+            found.add(path.key(key), "unknown key").at(&inner.origin).hint(hint);
+            return;
+        }
         let hint = format!("kinds are: {}", list(&kinds));
         found.add(path.key(TAG), "missing").at(&tree.origin).hint(hint);
         return;

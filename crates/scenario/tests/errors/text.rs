@@ -16,6 +16,33 @@ fn syntax() {
 }
 
 #[test]
+fn what_is_never_closed_is_named_where_it_opens() {
+    insta::assert_snapshot!(each(&[
+        ("bytes = \"64kB\" }", "bytes = \"64kB\""),
+        ("bytes = \"64kB\" }", "bytes = \"64kB\" # }"),
+        ("to = \"55s\" }", "to = \"55s\""),
+        ("seed = 1", "x = [{ path = \"seed\", values = [1, 2] }\nseed = 1"),
+        ("seed = 1", "x = [{ path = \"seed\", values = [1, 2 }]\nseed = 1"),
+    ]));
+    // What is closed later, in texts, and in comments is not taken for it.
+    let closed = GOOD.replace(
+        "seed = 1",
+        "seed = 1 # [{\ndescription = \"\"\"\n{ [\n[links.x]\n\"\"\"\naxes = [\n  { path = \"seed\", values = [\n1,\n2 ],\n\
+         labels = [\"a ] = {\", 'b \\'] }\n]",
+    );
+    assert_eq!(told(&closed, &[]), "no problem");
+}
+
+#[test]
+fn a_decimal_comma_and_names_of_codecs() {
+    insta::assert_snapshot!(each(&[
+        ("loss = 0.01", "loss = 0,01"),
+        ("codec = \"pcmu\"", "codec = \"G.711\""),
+        ("kind = \"bulk\"", "kid = \"bulk\""),
+    ]));
+}
+
+#[test]
 fn keys() {
     insta::assert_snapshot!(each(&[
         ("duration = ", "durration = "),
