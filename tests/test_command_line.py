@@ -130,6 +130,14 @@ def test_open_and_report_take_the_last_run_and_say_which(result, tmp_path):
     assert (tmp_path / "runs/group/third/report.html").is_file()
 
 
+def test_help_names_units_and_forms_instead_of_types():
+    for command in COMMANDS:
+        paper = Console(file=io.StringIO(), width=400, color_system=None)
+        _commands.app([command, "--help"], console=paper, result_action="return_value")
+        types = re.findall(r"--\S+ (?:STR|INT|FLOAT)\b.*", paper.file.getvalue())
+        assert not types, f"{command}: {types}"
+
+
 OVERWRITING = (
     "answer", "call", "compare", "crosscheck", "emulate", "export", "import", "init", "measure",
     "merge", "plot", "reproduce", "run", "schema", "sensitivity",

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
+from attrs import evolve
 from cyclopts import App, Group, Parameter, Token
+from cyclopts.help import DefaultFormatter, HelpPanel
 
 from talkspurt import __version__
 from talkspurt._commands import completing
@@ -28,11 +30,39 @@ class Commands(App):
         super().help_print(tokens, console=console)
 
 
+VALUES = {
+    "NODE": "at serve shell", "SECONDS": "bin", "AXIS": "by over", "NAME": "user",
+    "TIME": "clock-offset for max-duration network-delay", "ADDRESS": "cluster",
+    "PIXELS": "dpi", "FLOW": "flow", "LINK": "link", "LENGTH": "height width", "I/N": "shard",
+    "NUMBER": "calls jobs max-sessions most seed seeds", "ADDRESS:PORT": "listen",
+    "BYTES": "mtu packet", "SINK": "loudspeaker", "SOURCE": "microphone", "CODEC": "codec",
+    "RATE": "max-rate rate", "FIRST-LAST": "media-ports", "TYPE=ENCODING/CLOCK": "payload",
+    "BUFFER": "playout", "PATH=VALUE": "set", "TEXT": "title", "TRANSPORT": "transport",
+    "MEASURE=WIDTH": "until",
+}  # fmt: skip
+"""What stands for values of options in their help: unit or form, which the type does not say."""
+VALUE_OF = {f"--{option}": value for value, options in VALUES.items() for option in options.split()}
+
+
+class Formatter(DefaultFormatter):
+    """Help with the values of options in words."""
+
+    def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
+        """Print a panel."""
+        entries = []
+        for entry in panel.entries:
+            value = next((VALUE_OF[name] for name in entry.names if name in VALUE_OF), r"\1")
+            words = re.sub(r"^(STR|INT|FLOAT)\b", value, entry.metavar or "")
+            entries.append(evolve(entry, metavar=words or None))
+        super().__call__(console, options, evolve(panel, entries=entries))
+
+
 app = Commands(
     name="talkspurt",
     help="A laboratory for the transport of live voice and video.",
     version=__version__,
     help_format="plaintext",
+    help_formatter=Formatter(),
     suppress_keyboard_interrupt=False,  # main reports the partial results
 )
 GROUPS = {

@@ -113,9 +113,11 @@ def _warn(flows: pl.DataFrame, out: Console) -> None:
 
 def _cut(rows: Sequence[Sequence[Cell]], file: str, more: int = 0) -> dict[str, Any]:
     """The rows of a table that are shown, and the note on the others."""
-    more += max(0, len(rows) - MAX_ROWS)
-    notes = [f"and {more} more, in {file}"] if more else []
-    return {"rows": rows[:MAX_ROWS], "file": file, "notes": notes}
+    total, shown = len(rows) + more, rows[:MAX_ROWS]
+    # Of results that are written, one command prints all.
+    how = "; `talkspurt export --to table` makes a CSV file of them" if "." in file else ""
+    notes = [f"{len(shown)} of {total} rows; all are in {file}{how}"] if total > len(shown) else []
+    return {"rows": shown, "file": file, "notes": notes}
 
 
 FLOWS, LINKS, SUMMARY = "flows.parquet", "links.parquet", "summary.parquet"

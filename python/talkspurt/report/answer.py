@@ -38,7 +38,7 @@ def of_result(result: RunData) -> dict[str, Any] | None:
             "over": row["transport"] or "several",
             "style": styles[row["first"]],
             "mos": (column(score).of(row), ""),
-            "limits": limits(members_of(every, row), "calls", score),
+            "limits": limits(members_of(every, row), score),
             "missing": missing(members_of(every, row), score),
             # The classes are of the E-model.
             "verdict": verdict(row["r_factor"]) if score == "mos" else None,
@@ -87,7 +87,7 @@ def of_study(study: StudyData) -> dict[str, Any] | None:
             "over": over[key],
             "style": transport_style(over[key]),
             "mos": intervals.texts(cells[score]),
-            "limits": limits(members[key], "runs", score),
+            "limits": limits(members[key], score),
             "missing": missing(members[key], score),
             "verdict": verdict(cells["r_factor"]["mean"]) if score == "mos" else None,
             "cells": [intervals.texts(cells[name]) for name in columns],
@@ -139,11 +139,13 @@ def missing(flows: Sequence[Row], score: str = "mos") -> str:
     return str(notes[0]).split("; ")[0] if notes[0] else ""
 
 
-def limits(flows: Sequence[Row], what: str, score: str = "mos") -> list[str]:
+def limits(flows: Sequence[Row], score: str = "mos") -> list[str]:
     """Why scores are outside the range of their model, of one row of the flows table or several."""
     outside = [clauses for flow in flows if (clauses := out_of_range(flow, score))]
     if len(flows) < 2 or not outside:
         return outside[0] if outside else []
+    # A row of a study is one flow in several runs, or a group of calls in each of them.
+    what = "runs" if len({flow["name"] for flow in flows}) == 1 else "calls"
     return [f"{len(outside)} of {len(flows)} {what}, one with {', '.join(outside[0])}"]
 
 

@@ -20,7 +20,7 @@ from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import Column, column
 from talkspurt.report.answer import Row, limits, members_of
-from talkspurt.report.recordings import Recordings
+from talkspurt.report.recordings import MAX_BYTES, Recordings
 from talkspurt.results.concatenation import RUN
 from talkspurt.results.groups import condensed
 from talkspurt.results.manifest import Origin
@@ -142,12 +142,27 @@ class Link:
 
 @dataclass
 class Player:
-    """The signals of a page, until it is full; then links to files."""
+    """The signals of a page, until it is full; then links to files, and how many have no sound."""
 
     recordings: Recordings = field(default_factory=Recordings)
     score: str = "mos"
     calls: list[Call] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
+    left_out: int = 0
+
+    @property
+    def limited(self) -> str:
+        """What the page has no room for; empty if all is there."""
+        linked, mute = len(self.links), self.left_out
+        if not linked + mute:
+            return ""
+        parts = [f"{linked} with sound in files of the results folder"] if linked else []
+        parts += [f"{mute} without sound"] if mute else []
+        return (
+            f"The player has {len(self.calls)} of {len(self.calls) + linked + mute} calls, as a "
+            f"page holds at most {MAX_CALLS} and {MAX_BYTES // 1_000_000} MB of sound and packets. "
+            f"Not in it: {' and '.join(parts)}."
+        )
 
     @property
     def full(self) -> bool:
@@ -301,6 +316,7 @@ def _add(
         player.links.append(Link(" · ".join(filter(None, titles)), *sides))
         return
     if player.full:
+        player.left_out += 1
         return
     sent, received = numbers or (None, None)
     fates = _fates(result, flow, audio.start_s if audio else None)
@@ -312,7 +328,7 @@ def _add(
             row=row,
             style=style,
             score=column(player.score),
-            limits=limits(members_of(result.flows.to_dicts(), row), "calls", player.score)
+            limits=limits(members_of(result.flows.to_dicts(), row), player.score)
             if among
             else out_of_range(row, player.score),
             sent=sent,
