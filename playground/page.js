@@ -73,7 +73,7 @@ class Playground {
     this.busy = false;
     this.loaded = null;
     this.editor = TalkspurtEditor.editor($("editor"), {
-      text: "", schema: catalogue.schema, label: "Scenario in TOML", changed: () => this.changed(),
+      text: "", schema: catalogue.schema, label: "Scenario in TOML", changed: () => this.changed(), files: () => Object.keys(this.own),
     });
     $("scenarios").append(element("option", { value: "", hidden: true }, "your own"));
     for (const { path, title } of catalogue.scenarios) {
@@ -637,8 +637,13 @@ class Playground {
         // What is dropped is to be heard: it replaces the recordings of the scenario.
         this.editor.replace(this.editor.text.replace(/(\bfile\s*=\s*)"[^"\n]*\.wav"/gi, (_, key) => `${key}${JSON.stringify(file.name)}`));
       }
+      const told = [`Added: ${Object.keys(this.own).join(", ")}. Scenarios name them so: file = ${JSON.stringify(file.name)}.`];
+      if (!/\.wav$/i.test(file.name)) {
+        told.push(" The trace of a link serves both of its directions, unless its table ",
+          element("code", {}, `back = { trace = { kind = …, file = … } }`), " names another one for the way back.");
+      }
       $("files-list").hidden = false;
-      $("files-list").textContent = `Added: ${Object.keys(this.own).join(", ")}. Scenarios name them so: file = "${file.name}".`;
+      $("files-list").replaceChildren(...told);
     }
     this.changed();
   }

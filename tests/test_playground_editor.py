@@ -35,7 +35,7 @@ globalThis.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
 globalThis.changes = [];
 globalThis.made = TalkspurtEditor.editor(document.querySelector("#editor"), {
-  text: "", schema, label: "Scenario", changed: (text) => changes.push(text),
+  text: "", schema, label: "Scenario", changed: (text) => changes.push(text), files: () => ["my trace.csv"],
 });
 """
 SCENARIO = '''# A call.
@@ -210,6 +210,9 @@ COMPLETED = {
     "values": (
         '[flows.call]\nsource = { kind = "speech", codec = | }', {'"pcmu"', '"opus"', '"g722"'}, {'"speech"'},
     ),
+    "values in quotes": (
+        '[flows.call]\nsource = { kind = "speech", codec = "|" }', {'"pcmu"', '"opus"'}, {'"speech"'},
+    ),
     "numbers": ('[flows.call]\ntransport = { kind = "dccp", ccid = |}', {"2", "3", "4"}, set()),
     "yes or no": ("[record]\npackets = |", {"true", "false"}, set()),
     "headers": ("[|]", {"flows", "links", "axes", "record"}, {"title", "duration"}),
@@ -253,6 +256,22 @@ def test_nothing_is_offered_where_nothing_is_known(editor, text):
 
 
 @browsing
+@browsing
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[links.a]\ntrace = { kind = "table", file = "|" }',
+        '[links.a]\ntrace = { kind = "table", file = | }',
+        '[flows.a.source]\nkind = "speech"\nfile = "m|',
+    ],
+)
+def test_files_that_were_added_are_offered(editor, text):
+    editor.put(text)
+    assert editor.offered() == {'"my trace.csv"': "your file"}
+    editor.take('"my trace.csv"')
+    assert 'file = "my trace.csv"' in editor.text and editor.text.count('"') % 2 == 0
+
+
 def test_a_table_is_written_by_completions(editor):
     editor.put("[flows.call]\n|")
     editor.page.keyboard.type("tran")

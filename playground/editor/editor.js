@@ -1,4 +1,4 @@
-// The editor of a scenario: TalkspurtEditor.editor(parent, { text, schema, label, changed }), of CodeMirror 6.
+// The editor of a scenario: TalkspurtEditor.editor(parent, { text, schema, label, changed, files }), of CodeMirror 6.
 // It returns
 //
 //   text             the text of the scenario
@@ -9,7 +9,7 @@
 //
 // `changed` is called with the text at every change by the user. Keys and values are completed and
 // explained from `schema`, the JSON Schema of a scenario. Colours are variables of the page, as in
-// report.css. Tab is not bound: who edits by keyboard gets out of the editor by it.
+// report.css. `files` returns the names of files that a `file` may name. Tab is not bound: who edits by keyboard gets out of the editor by it.
 
 import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, startCompletion } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirror/commands";
@@ -175,7 +175,7 @@ const withValue = (schema, { key, held }, values, top) => {
   if (list) return [`${key} = []`, 1, values.length > 0];
   if (tables) return [`${key} = {  }`, 2, !named];
   if (values.length) return [`${key} = `, 0, true];
-  return nodes.some((node) => node.type === "string") ? [`${key} = ""`, 1, false] : [`${key} = `, 0, false];
+  return nodes.some((node) => node.type === "string") ? [`${key} = ""`, 1, key === "file"] : [`${key} = `, 0, false];
 };
 
 const keyOptions = (schema, { from, to, path, tables, written, assigned }) => {
@@ -193,8 +193,9 @@ const keyOptions = (schema, { from, to, path, tables, written, assigned }) => {
   });
 };
 
-const valueOptions = (schema, { path, tables, item }) => {
+const valueOptions = (schema, { path, tables, item }, files) => {
   const { key, holders, held } = lookUp(schema, path, tables);
+  if (key === "file") return files().map((name) => ({ label: JSON.stringify(name), detail: "your file" }));
   const fitting = held.filter((node) => (node.type === "array") === Boolean(item));
   return valuesOf(schema, key, fitting, holders).map(({ text, info, isDefault }) => ({
     label: text, detail: isDefault ? "default" : "", boost: isDefault ? 1 : 0, info: info ? () => about(null, info, []) : null,
@@ -226,7 +227,7 @@ const headerOptions = (schema, doc, { from, path, tables, written, header }) => 
   ];
 };
 
-const completion = (schema) => (context) => {
+const completion = (schema, files) => (context) => {
   const doc = context.state.doc.toString();
   const { here } = place(doc, context.pos);
   // What is there unasked would take an Enter that was meant for a new line.
@@ -241,8 +242,10 @@ const completion = (schema) => (context) => {
   // A string without its end reaches up to the end of the line: only what is before the cursor is replaced.
   const written = doc.slice(here.from, here.to);
   const open = /^["']/.test(written) && (written.length < 2 || written.at(-1) !== written[0]);
+  // A quote alone matches nothing.
+  const empty = written === '""' || written === "''";
   return {
-    from: here.from, to: open ? context.pos : here.to, options: valueOptions(schema, here), validFor: /^"?[^"\s,\]}]*"?$/,
+    filter: !empty, from: here.from, to: open ? context.pos : here.to, options: valueOptions(schema, here, files), validFor: empty ? undefined : /^"?[^"\s,\]}]*"?$/,
   };
 };
 
@@ -270,7 +273,7 @@ const diagnostic = (doc) => ({ line, path, message, hint }) => {
   return { from, to: Math.max(from, to), severity: "error", message: text };
 };
 
-const editor = (parent, { text = "", schema, label, changed }) => {
+const editor = (parent, { text = "", schema, label, changed, files = () => [] }) => {
   const view = new EditorView({
     parent,
     doc: text,
@@ -278,7 +281,7 @@ const editor = (parent, { text = "", schema, label, changed }) => {
       lintGutter(), lineNumbers(), highlightActiveLine(), highlightActiveLineGutter(), drawSelection(), history(),
       EditorView.lineWrapping, EditorState.tabSize.of(2), bracketMatching(), closeBrackets(), search({ top: true }),
       highlightSelectionMatches(), language, syntaxHighlighting(colours), theme,
-      schema ? [autocompletion({ override: [completion(schema)], icons: false }), hover(schema)] : [],
+      schema ? [autocompletion({ override: [completion(schema, files)], icons: false }), hover(schema)] : [],
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ tabindex: "0", ...(label ? { "aria-label": label } : {}) }),
       EditorView.updateListener.of((update) => {
