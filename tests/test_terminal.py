@@ -397,3 +397,14 @@ def test_check_wraps_its_warnings(folder):
     assert max(map(len, done.stdout.splitlines())) <= 60 + len(str(folder))
     whole(done.stdout, "Warning:", "handshake")
     assert "\n  " in done.stdout
+
+
+def test_a_cut_table_says_how_many_rows_it_has_and_where_all_are(monkeypatch):
+    monkeypatch.setattr(tables, "MAX_ROWS", 2)
+    cut = tables._cut([["a"], ["b"], ["c"]], tables.SUMMARY, 2)
+    assert cut["rows"] == [["a"], ["b"]]
+    assert cut["notes"] == [
+        "2 of 5 rows; all are in summary.parquet; `talkspurt export --to table` makes a CSV file "
+        "of them"
+    ]
+    assert tables._cut([["a"], ["b"]], tables.SUMMARY)["notes"] == []

@@ -158,7 +158,7 @@ impl<'a> Pair<'a> {
         parts.sort_by(|one, other| other.1.total_cmp(&one.1));
         let main = parts.iter().filter(|(_, share)| *share >= MAIN);
         main.flat_map(|(what, _)| match *what {
-            "loss" => self.of_loss(),
+            "loss" => self.of_loss(true),
             "delay" => self.of_delay(true),
             _ => self.of_codec(),
         })
@@ -171,19 +171,20 @@ impl<'a> Pair<'a> {
             self.both(measure.name).is_some_and(|(worse, better)| worse - better >= measure.least)
         };
         let [delay, unheard] = WITHOUT_SCORE;
-        let mut said = if more(unheard) { self.of_loss() } else { Vec::new() };
+        let mut said = if more(unheard) { self.of_loss(true) } else { Vec::new() };
         said.extend(more(delay).then(|| self.of_delay(true)).into_iter().flatten());
         said
     }
 
     fn of_measure(&self, name: &str) -> Vec<String> {
         match name {
-            "concealed_ratio" => self.of_loss(),
+            "concealed_ratio" => self.of_loss(false),
             _ => self.of_delay(false),
         }
     }
 
-    fn of_loss(&self) -> Vec<String> {
+    /// `told` is whether a share without a cause is to be named: not where it is the measure.
+    fn of_loss(&self, told: bool) -> Vec<String> {
         let (Some(worse), Some(better)) = (self.shares(&self.worse), self.shares(&self.better))
         else {
             return Vec::new();
@@ -198,7 +199,7 @@ impl<'a> Pair<'a> {
         parts.sort_by(|one, other| other.1.total_cmp(&one.1));
         let named: Vec<_> = parts.into_iter().filter(|(_, part)| *part >= PART * more).collect();
         if named.iter().map(|(_, part)| part).sum::<f64>() < more / 2.0 {
-            return vec![Unknown.words(&instead(total, least))];
+            return told.then(|| Unknown.words(&instead(total, least))).into_iter().collect();
         }
         let words = |(cause, _): (Cause, f64)| {
             cause.words(&instead(share(&worse, cause), share(&better, cause)))
@@ -256,8 +257,8 @@ impl<'a> Pair<'a> {
         words.into_iter().collect()
     }
 
-    /// The share of each cause in what was to be heard; together, the unheard share of the table. `None` without
-    /// frames.
+    /// The share of each cause in what was to be heard; together, the unheard share of the table. `None`
+    /// without frames.
     fn shares(&self, rows: &[usize]) -> Option<IndexMap<Cause, f64>> {
         let flows = &self.input.flows;
         let mut shares: IndexMap<_, f64> = IndexMap::new();

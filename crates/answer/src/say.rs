@@ -9,7 +9,7 @@ use crate::ask::{Settings, is_call, of_calls, settings};
 use crate::judge::Told;
 use crate::stats::sign;
 use crate::text::{half, listed, show, some, with_unit};
-use crate::{Choice, Flows, INSTRUMENTS, Input, Question, Verdict};
+use crate::{Choice, Flows, INSTRUMENTS, Input, Question, Verdict, WITHOUT_SCORE};
 
 /// Sentences.
 const MAX_SENTENCES: usize = 6;
@@ -104,11 +104,22 @@ impl Sayer<'_> {
                 Some(labelled(metric, &with_unit(metric, &show(metric, mean))))
             });
             let values: Vec<_> = values.collect();
+            // Beside a score, what it is made of.
+            let scored = measures.len() == 1 && !values.is_empty();
+            let parts = WITHOUT_SCORE.iter().filter(|_| scored).filter_map(|measure| {
+                let metric = measure.metric();
+                let mean = flows.mean(rows.iter().copied(), measure.name)?;
+                Some(labelled(metric, &with_unit(metric, &show(metric, mean))))
+            });
+            let parts: Vec<_> = parts.collect();
             let of = Flows::text(&flows.transport, rows[0]);
             let of = of.map_or(String::new(), |transport| format!(" ({transport})"));
             let mean = if rows.len() > 1 { "on average, " } else { "" };
             let factor = self.advantage(measures[0].name, &rows).unwrap_or_default();
-            (!values.is_empty()).then(|| format!("{unit}{of}: {mean}{}{factor}.", listed(values)))
+            let with =
+                if parts.is_empty() { String::new() } else { format!(", with {}", listed(parts)) };
+            (!values.is_empty())
+                .then(|| format!("{unit}{of}: {mean}{}{factor}{with}.", listed(values)))
         });
         said.collect()
     }

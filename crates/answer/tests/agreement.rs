@@ -362,7 +362,10 @@ fn a_call_alone_has_its_values() {
     let [scored] = &said(study(1, 1, 1, &[Some((4.0, true, 0.1, 0.01))]))[..] else {
         panic!("one sentence")
     };
-    assert!(scored.ends_with(": MOS\u{a0}4.00."), "{scored}");
+    assert_eq!(
+        scored,
+        "call (udp): MOS\u{a0}4.00, with mean mouth-to-ear delay\u{a0}100.0\u{a0}ms and unheard\u{a0}1.00\u{a0}%."
+    );
     let mut input = study(1, 1, 1, &[Some((4.0, false, 0.1234, 0.0156))]);
     input.flows.numbers["estimated_mos"] = vec![None];
     let [bare] = &said(input)[..] else { panic!("one sentence") };

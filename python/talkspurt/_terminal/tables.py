@@ -40,6 +40,8 @@ BUSY = 0.02
 """Links with less utilisation, and without drops, are omitted on a terminal."""
 MAX_LINES = 6
 """Lines of the answer."""
+UNRANKED = "Not ranked by "
+"""How the sentence of ``crates/answer`` begins that names what is outside the range of a model."""
 MAX_ROWS = 40
 """Longer tables are cut: see the report or Parquet for five hundred calls."""
 
@@ -64,8 +66,11 @@ def print_result(result: RunData, out: Console | None = None) -> None:
 
 def _print_answer(found: Answer, out: Console) -> None:
     """What to know about the scores, and last the answer."""
-    _say_all(found.notes, out)
-    print_answer(found, out)
+    # Above the answer there is room for it.
+    unranked = [words for words in found.sentences if words.startswith(UNRANKED)]
+    rest = [words for words in found.sentences if words not in unranked]
+    _say_all([*unranked, *found.notes], out)
+    print_answer(replace(found, sentences=rest), out)
     if found.about:
         out.print()
 
@@ -79,7 +84,9 @@ def print_answer(found: Answer, out: Console | None = None) -> None:
     about = [found.about] if found.about else []
     heights = [height(words, out) for words in found.sentences]
     left = MAX_LINES - sum(heights[:1])
-    if about and left >= height(found.about, out):
+    # Why the measure is another one is more than what intervals mean.
+    why = sum(height(words, out) for words in found.sentences[1:2] if words.startswith(UNRANKED))
+    if about and left - why >= height(found.about, out):
         left -= height(found.about, out)
     else:
         about = []
