@@ -104,14 +104,18 @@ def test_a_score_outside_the_range_of_the_model_is_grey_with_the_reason(folder):
 
 
 def test_limits_of_several_runs_are_counted():
-    good = {"quality_limits": None}
+    good = {"name": "call", "quality_limits": None}
     bad = {
-        "quality_limits": "burst ratio 9.0 is beyond G.107's 8; 21.0 % of loss is beyond G.107's 20"
+        "name": "call",
+        "quality_limits": "burst ratio 9.0 is beyond G.107's 8; 21.0 % of loss is beyond G.107's 20",
     }
     first = ["burst ratio 9.0 is beyond G.107's 8", "21.0 % of loss is beyond G.107's 20"]
-    assert answer.limits([bad], "runs") == first
-    assert answer.limits([good, {}], "runs") == []
-    assert answer.limits([good, bad, good], "runs") == [f"1 of 3 runs, one with {', '.join(first)}"]
+    assert answer.limits([bad]) == first
+    assert answer.limits([good, {"name": "call"}]) == []
+    assert answer.limits([good, bad, good]) == [f"1 of 3 runs, one with {', '.join(first)}"]
+    # The calls of a group, in several runs.
+    calls = [{**bad, "name": f"call-{number}"} for number in (1, 2) for _ in range(2)]
+    assert answer.limits(calls) == [f"4 of 4 calls, one with {', '.join(first)}"]
 
 
 def test_every_recording_is_in_the_page_once_and_whole(result):
@@ -140,6 +144,9 @@ def test_a_page_of_silent_calls_promises_no_sound(folder, monkeypatch):
     monkeypatch.setattr(calls, "MAX_CALLS", 1)
     player = calls.of_result(alone)
     assert (len(player.calls), player.links) == (1, [])
+    said = f"The player has 1 of {1 + player.left_out} calls, as a page holds at most 1 and "
+    assert player.left_out > 0 and player.limited.startswith(said)
+    assert player.limited.endswith(f" Not in it: {player.left_out} without sound.")
 
 
 def test_a_study_with_silent_calls_has_a_report(folder):
@@ -379,6 +386,7 @@ def test_what_exceeds_the_space_of_a_page_is_linked(result, monkeypatch):
     player = calls.of_result(result)
     assert len(player.calls) == 1
     assert [link.title for link in player.links] == ["tcp-call"]
+    assert "Not in it: 1 with sound in files of the results folder." in player.limited
     assert player.links[0].received_file == "audio/tcp-call.received.wav"
     assert player.recordings.size < size
     kept = player.calls[0]

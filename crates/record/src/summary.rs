@@ -273,15 +273,18 @@ summary! {
         /// The part of the unheard share from frames that were neither delivered nor recovered.
         unheard_lost_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("unheard: lost", "missing ÷ (judged frames + pauses in frames)")
-            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0);
+            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0)
+            .shown(&[View::ReportCalls.at(5), View::ReportStudyCalls.at(3)]);
         /// The part of the unheard share from frames delivered after their playout.
         unheard_late_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("unheard: late", "late ÷ (judged frames + pauses in frames)")
-            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0);
+            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0)
+            .shown(&[View::ReportCalls.at(6), View::ReportStudyCalls.at(4)]);
         /// The part of the unheard share from pauses of adaptive playout.
         unheard_paused_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("unheard: paused", "pauses in frames ÷ (judged frames + pauses in frames)")
-            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0);
+            .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0)
+            .shown(&[View::ReportCalls.at(7), View::ReportStudyCalls.at(5)]);
         /// Burstiness of loss: 1 for random losses, more if they cluster.
         burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2)
             .described("burst ratio", "mean length of a run of losses × (1 − loss ratio)")
@@ -293,7 +296,7 @@ summary! {
             "sum of the lengths of consecutive frames missing or late, of the longest such run",
         ).source("talkspurt's own measure").lower_is_better()
             .shown(&[
-                View::StudyCalls.at(2).rank(4), View::ReportStudyCalls.at(3),
+                View::StudyCalls.at(2).rank(4), View::ReportStudyCalls.at(6),
                 View::ReportStudy.at(4), View::Summary.at(9), View::Figures.at(3),
             ]);
     }
@@ -382,7 +385,7 @@ summary! {
             .bounded_by("estimated_mos_bound")
             .titled("estimated\u{a0}MOS", "estimated MOS (our fit)", "")
             .shown(&[
-                View::Calls.at(7), View::StudyCalls.at(4), View::ReportCalls.at(8),
+                View::Calls.at(7), View::StudyCalls.at(4), View::ReportCalls.at(11),
                 View::ReportStudy.at(12), View::Summary.at(13), View::Notebook.at(7),
             ]);
         /// The estimate with each input outside the range of the fit at the limit of its range. Inside, it is
@@ -397,21 +400,21 @@ summary! {
              away",
         ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
             .lower_is_better().titled("lost\u{a0}to delay", "MOS lost to delay", "")
-            .shown(&[View::Calls.at(4).rank(4), View::ReportCalls.at(5)]);
+            .shown(&[View::Calls.at(4).rank(4), View::ReportCalls.at(8)]);
         /// MOS points lost to lost and late frames.
         mos_lost_to_loss = |row| row.quality.mos_lost_to_loss, OPINION.described(
             "lost to loss",
             "MOS gained by taking loss away, averaged over the orders of taking causes away",
         ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
             .lower_is_better().titled("lost\u{a0}to loss", "MOS lost to loss", "")
-            .shown(&[View::Calls.at(5).rank(3), View::ReportCalls.at(6)]);
+            .shown(&[View::Calls.at(5).rank(3), View::ReportCalls.at(9)]);
         /// MOS points lost to the codec itself; G.711 is the reference and loses none.
         mos_lost_to_codec = |row| row.quality.mos_lost_to_codec, OPINION.described(
             "lost to codec",
             "MOS gained by Ie = 0, averaged over the orders of taking causes away",
         ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
             .lower_is_better().titled("lost\u{a0}to codec", "MOS lost to codec", "")
-            .shown(&[View::Calls.at(6).rank(6), View::ReportCalls.at(7)]);
+            .shown(&[View::Calls.at(6).rank(6), View::ReportCalls.at(10)]);
     }
 }
 

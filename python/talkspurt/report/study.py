@@ -50,6 +50,7 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     ]
     shown = [
         *columns,
+        *(one.name for one in (found["columns"] if found else ())),
         *(VIDEO if videos else ()),
         *(name.removesuffix("-map") for name, *_ in stills),
     ]
