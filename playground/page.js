@@ -27,6 +27,11 @@ function time(seconds) {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 }
 
+/** A number with narrow spaces between thousands, as in the tables. */
+const counted = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 function swatch({ colour, dashes }) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "0 0 26 10");
@@ -55,9 +60,9 @@ function table(caption, { heads, columns, rows, more }, wrap = (_, text) => text
   return [
     element("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
       element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, head)), element("tbody", {}, body))),
-    more ? element("p", { class: "quiet" }, `The first ${rows.length} of ${rows.length + more} rows.`) : null,
+    more ? element("p", { class: "quiet" }, `The first ${rows.length} of ${counted(rows.length + more)} rows; “Download results” has all flows and links of the shown run.`) : null,
     element("details", { class: "explained" }, element("summary", {}, "What the columns mean"),
-      columns.map(({ label, meaning }) => element("p", {}, element("b", {}, label), `: ${meaning}`)),
+      columns.map(({ label, meaning }) => element("p", {}, element("b", {}, capital(label)), `: ${meaning}`)),
       element("p", {}, "“<” stands before an upper bound, where a score is outside the range of its model; “=” stands where every seed gave the same value.")),
   ];
 }
@@ -411,7 +416,7 @@ class Playground {
     if (!study) return this.say("The scenario has errors: they are listed below the editor.");
     const count = study.runs.length;
     if (count > MOST_RUNS) return this.fewer(study);
-    if (study.flows > MOST_FLOWS) return this.say(`These are ${study.flows} flows; a page simulates at most ${MOST_FLOWS}. Use the command.`);
+    if (study.flows > MOST_FLOWS) return this.say(`These are ${counted(study.flows)} flows; a page simulates at most ${counted(MOST_FLOWS)}. Use the command.`);
     const began = performance.now();
     if (!quiet) this.say(count > 1 ? `Running 1 of ${count}` : "Running");
     $("progress").hidden = false;
@@ -444,10 +449,10 @@ class Playground {
     };
     const once = runs.length / replications;
     const parts = [
-      once <= MOST_RUNS ? [offer(`One seed of each setting (${once} runs)`, [["replications.count", "1"]]), " "] : [],
+      once <= MOST_RUNS ? [offer(`One seed of each setting (${counted(once)} runs)`, [["replications.count", "1"]]), " "] : [],
       offer("The first setting", [["axes", "[]"], ["replications.count", "1"]]),
     ];
-    $("state").replaceChildren(`These are ${runs.length} runs; a page makes at most ${MOST_RUNS}, the command all of them. `, ...parts.flat());
+    $("state").replaceChildren(`These are ${counted(runs.length)} runs; a page makes at most ${MOST_RUNS}, the command all of them. `, ...parts.flat());
   }
 
   long(seconds) {
@@ -516,7 +521,7 @@ class Playground {
     const there = all.table.columns.map((_, i) => i).filter((i) => all.table.rows.some(({ cells }) => cells[i].value !== null));
     if (!study.axes.length || !there.length) return [];
     const chart = element("talkspurt-chart");
-    const choice = element("select", {}, there.map((i) => element("option", { value: i }, all.table.columns[i].label)));
+    const choice = element("select", {}, there.map((i) => element("option", { value: i }, capital(all.table.columns[i].label))));
     const draw = () => (chart.chart = this.over(Number(choice.value)));
     choice.addEventListener("change", draw);
     draw();
@@ -540,7 +545,7 @@ class Playground {
       return { ...line, x: points.map(([x]) => x), values: points.map(([, cell]) => cell.value), halves: points.map(([, cell]) => cell.half) };
     });
     return {
-      name: "study", title: `${column.label} over ${axis.name}`, unit: column.unit,
+      name: "study", title: `${capital(column.label)} over ${axis.name}`, unit: column.unit,
       panels: [{ title: "", lines: drawn.filter(({ values }) => values.some((value) => value !== null)) }],
       over: { label: axis.name, unit: "", values: axis.numbers ? undefined : axis.labels },
     };
@@ -611,7 +616,7 @@ class Playground {
         name, title: name, over: transport, colour, fates: frames, chosen: place < 6,
         recording: sound ? add(sound.received, sound.rate, sound.channels) : null,
         frame_s: sound ? seconds / units : null,
-        silence: sound ? "" : "No audio: the source of this call has no recording (file).",
+        silence: sound ? "" : sounds.left?.includes(name) ? sounds.limited : "No audio: the source of this call has no recording (file).",
       });
     });
     const player = document.querySelector("talkspurt-player");

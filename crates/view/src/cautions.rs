@@ -59,7 +59,7 @@ fn rejections(flows: &Rows) -> Vec<String> {
     let said = totals.into_iter().map(|(name, (refused, sent))| {
         // What arrives in the window of measurement may have been sent before it.
         let share = match sent > 0.0 {
-            true => format!(" ({:.1}% of those sent)", 100.0 * refused / sent),
+            true => format!(" ({:.1}\u{a0}% of those sent)", 100.0 * refused / sent),
             false => String::new(),
         };
         format!(

@@ -58,7 +58,7 @@ def render(title: str, state: dict[str, Any] | None) -> Group:
             way,
             NONE if rate is None else rate_text(rate),
             it["codec"] or NONE,
-            "" if way == "sent" else NONE if loss is None else f"{loss:.1%}",
+            "" if way == "sent" else NONE if loss is None else f"{100 * loss:.1f} %",
             "" if way == "sent" else NONE if buffer is None else time_text(buffer),
             "" if way == "sent" else NONE if mos is None else f"{mos:.1f}",
         )

@@ -68,8 +68,8 @@ def findings(real_time: RealTime) -> list[str]:
     late = real_time["lateness"]["later_than_1ms_ratio"] or 0.0
     if late > NOTABLE:
         found.append(
-            f"{late:.1%} of packets left the network more than 1 ms late: the machine is too slow "
-            "or too busy for this scenario"
+            f"{100 * late:.1f} % of packets left the network more than 1 ms late: the machine is "
+            "too slow or too busy for this scenario"
         )
     return found
 
@@ -138,7 +138,7 @@ def summary(real_time: RealTime) -> str:
             for name, key in (("p50", "p50_s"), ("p99", "p99_s"), ("p99.9", "p999_s"))
         )
         words += (
-            f" Lateness: {times}, {late['later_than_1ms_ratio']:.2%} later than 1 ms"
+            f" Lateness: {times}, {100 * late['later_than_1ms_ratio']:.2f} % later than 1 ms"
             f" ({real_time['priority']} priority)."
         )
     return words
