@@ -183,6 +183,19 @@ gauges! {
     /// the codec is configured to make it.
     DredDepth = 27, "dred_depth", MILLISECONDS
         .described("depth of DRED", "whole packets that opus_dred_parse covers").source("libopus 1.6");
+    /// Rate that the congestion control of a session asks of its sources.
+    TargetRate = 28, "target_rate", KILOBITS
+        .described("target rate", "NADA: r_ref").source("RFC 8698 §4.3");
+    /// Queueing delay that the congestion control of a session sees, by one-way delays.
+    QueueingDelay = 29, "queueing_delay", MILLISECONDS.described(
+        "queueing delay, seen",
+        "NADA: least of the last 15 of one-way delay − its minimum over ten minutes",
+    ).source("RFC 8698 §5.1.1");
+    /// Delay, loss and marks as one number.
+    CongestionSignal = 30, "congestion_signal", MILLISECONDS.described(
+        "x_curr, congestion",
+        "queueing delay + 10 ms (loss / 1 %)² + 2 ms (marks / 1 %)²",
+    ).source("RFC 8698 §4.2");
 }
 
 /// Why received data was not used.

@@ -82,6 +82,7 @@ pub mod external;
 pub mod frame;
 pub mod gauge;
 pub mod math;
+pub mod media;
 pub mod metric;
 pub mod octets;
 pub mod packet;

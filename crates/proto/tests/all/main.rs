@@ -25,6 +25,7 @@ mod linux_ccid3;
 mod linux_connection;
 mod loss_history;
 mod ns2_tfrc;
+mod ns3_nada;
 mod old_tcps;
 mod rate_half;
 mod rate_loop;

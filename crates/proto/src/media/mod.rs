@@ -1,0 +1,135 @@
+//! Congestion control of live media. A [`MediaController`] decides at which rate the sources of a session encode and
+//! its packets leave; packets, pacing, feedback and timers are the session's, in the crate `app`.
+//!
+//! `docs/adding-a-media-controller.md` adds one step by step: a file, and its line in `media_controllers!`.
+//!
+//! Controllers see what was sent, and a [`PacketReport`] on each packet. RFC 8888 and transport-wide feedback both
+//! provide these.
+
+pub mod nada;
+mod pacer;
+
+use std::fmt::Debug;
+
+pub use pacer::Pacer;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::gauge::Gauge;
+use crate::packet::Ecn;
+use crate::rtcp::PacketReport;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+use crate::validate::{ConfigError, Validate};
+
+/// Congestion control of a session.
+///
+/// [`on_reports`](Self::on_reports) and [`decision`](Self::decision) are all that a controller needs.
+pub trait MediaController: Debug + Send {
+    /// A feedback packet arrived: reports on single packets, in the order in which they were sent. A packet may be
+    /// reported again, and one that was lost in an earlier report may have arrived in a later one.
+    fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
+    /// What it decided last.
+    fn decision(&self) -> Decision;
+    /// A packet left.
+    fn on_sent(&mut self, _now: Instant, _sent: &Sent) {}
+    /// The pacer's queue changed to this length.
+    fn on_queue(&mut self, _now: Instant, _bytes: u64) {}
+    /// When it wants [`on_timeout`](Self::on_timeout).
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+    /// Its deadline was reached.
+    fn on_timeout(&mut self, _now: Instant) {}
+    /// Its quantities, for a probe.
+    fn observe(&self, _tell: &mut dyn FnMut(Gauge, f64)) {}
+}
+
+/// A packet of a session that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its number in sending order, as in [`PacketReport::sequence`].
+    pub sequence: u64,
+    /// Its size, as the controller counts it ([`Bytes`]).
+    pub bytes: u32,
+}
+
+/// What a feedback packet says beside its reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeedbackInfo {
+    /// Time between sending the newest of the packets that arrived and this feedback's arrival, without the time
+    /// for which the receiver held its report back; `None` if none arrived.
+    pub rtt: Option<Duration>,
+}
+
+/// What a controller decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Rate at which all sources of the session together should encode, in the bytes that the controller counts.
+    pub target: Rate,
+    /// Rate at which packets leave.
+    pub pacing: Rate,
+    /// Most bytes in flight, if there is a limit.
+    pub window: Option<u64>,
+}
+
+/// What of a packet a controller counts as its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bytes {
+    /// The IP packet.
+    #[default]
+    Ip,
+    /// The RTP payload.
+    Payload,
+}
+
+/// What the session needs to know of a controller's configuration.
+pub trait MediaControllerConfig: Validate {
+    /// The controller at its start.
+    fn build(&self) -> Box<dyn MediaController>;
+    /// Its name in tables, with the profile if it is not the first.
+    fn name(&self) -> String;
+    /// What it counts as bytes.
+    fn bytes(&self) -> Bytes;
+    /// ECN field of the packets that it controls.
+    fn ecn(&self) -> Ecn;
+    /// Time between two feedback packets; `None` for 50 to 250 ms by the rate, as deployed.
+    fn feedback_interval(&self) -> Option<Duration>;
+    /// The highest rate that it will decide on.
+    fn max(&self) -> Rate;
+}
+
+/// Generates [`Config`].
+macro_rules! media_controllers {
+    ($($(#[$about:meta])* $kind:ident($config:ty) $name:literal;)*) => {
+        /// Congestion control of a session of live media.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind")]
+        pub enum Config {
+            $($(#[$about])* #[serde(rename = $name)] $kind($config),)*
+        }
+
+        impl std::ops::Deref for Config {
+            type Target = dyn MediaControllerConfig;
+
+            /// A controller is built once in a run, so that these calls need not be fast.
+            fn deref(&self) -> &Self::Target {
+                match self {
+                    $(Self::$kind(config) => config,)*
+                }
+            }
+        }
+    };
+}
+
+media_controllers! {
+    /// Network-Assisted Dynamic Adaptation (RFC 8698).
+    Nada(nada::Config) "nada";
+}
+
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        (**self).errors()
+    }
+}

@@ -1,0 +1,524 @@
+//! Network-Assisted Dynamic Adaptation (RFC 8698). What the RFC computes at the receiver is computed here, at the
+//! sender, from reports on single packets (§6.4).
+//!
+//! Names are the RFC's. A profile is a set of values, among them those that make [`Profile::Ns3Rmcat`] equal to the
+//! controller of the RFC's authors (github.com/cisco/ns3-rmcat at adb3f8e, the simulator of §7).
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Decision, FeedbackInfo, MediaController, MediaControllerConfig};
+use crate::gauge::Gauge;
+use crate::math::{exp, round_u64};
+use crate::packet::Ecn;
+use crate::rtcp::PacketReport;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+use crate::validate::{ConfigError, ConfigErrors, Validate, config};
+
+/// Where values come from that the RFC leaves open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// RFC 8698.
+    #[default]
+    Rfc8698,
+    /// The authors' controller for ns-3: bytes of RTP payload, no ECN, no reaction to the pacer's queue, a
+    /// congestion signal of at most 500 ms, whole milliseconds in two places, and a base delay that is forgotten
+    /// after half a second without packets.
+    Ns3Rmcat,
+}
+
+config! {
+    /// Parameters of NADA; the others have the values of RFC 8698 Table 2.
+    pub struct Config {
+        /// Where values come from that the RFC leaves open.
+        profile: Profile = Profile::Rfc8698,
+        /// The rate's lower bound (RFC 8698: RMIN).
+        min: Rate = Rate::from_bps(150_000),
+        /// The rate's upper bound (RMAX).
+        max: Rate = Rate::from_bps(1_500_000),
+        /// Weight of the flow against others at the same bottleneck (PRIO).
+        #[schemars(range(min = 0.01, max = 100.0))]
+        priority: f64 = 1.0,
+        /// Time between two feedback packets (DELTA).
+        feedback: Duration = Duration::from_millis(100),
+        /// ECN field of the packets. NADA's marking terms work with either (RFC 8698 §4.2).
+        ecn: Marking = Marking::Off,
+    }
+}
+
+/// ECN field of a session's media packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Marking {
+    /// Not-ECT.
+    #[default]
+    Off,
+    /// ECT(0) (RFC 3168).
+    Ect0,
+    /// ECT(1) (RFC 9331).
+    Ect1,
+}
+
+impl From<Marking> for Ecn {
+    fn from(marking: Marking) -> Self {
+        match marking {
+            Marking::Off => Self::NotEct,
+            Marking::Ect0 => Self::Ect0,
+            Marking::Ect1 => Self::Ect1,
+        }
+    }
+}
+
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let mut errors = ConfigErrors::default();
+        if self.min.as_bps() == 0 {
+            errors.add("min", "0bit/s: no feedback would follow, and the rate could not rise");
+        }
+        if self.max < self.min {
+            let why = format!("{} is below `min` ({})", self.max, self.min);
+            errors.add("max", why);
+        }
+        errors.timer("feedback", self.feedback, Duration::from_secs(1));
+        errors.0
+    }
+}
+
+impl MediaControllerConfig for Config {
+    fn build(&self) -> Box<dyn MediaController> {
+        Box::new(Nada::new(self))
+    }
+    fn name(&self) -> String {
+        match self.profile {
+            Profile::Rfc8698 => "nada".to_owned(),
+            Profile::Ns3Rmcat => "nada (ns3-rmcat)".to_owned(),
+        }
+    }
+    fn bytes(&self) -> Bytes {
+        match self.profile {
+            Profile::Rfc8698 => Bytes::Ip,
+            Profile::Ns3Rmcat => Bytes::Payload,
+        }
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn.into()
+    }
+    fn feedback_interval(&self) -> Option<Duration> {
+        Some(self.feedback)
+    }
+    fn max(&self) -> Rate {
+        self.max
+    }
+}
+
+// RFC 8698 Table 2. Delays are in milliseconds, as in the RFC's equations.
+const XREF: f64 = 10.0;
+const KAPPA: f64 = 0.5;
+const ETA: f64 = 2.0;
+const TAU: f64 = 500.0;
+const DELTA: Duration = Duration::from_millis(100);
+const LOGWIN: Duration = Duration::from_millis(500);
+const QEPS: Duration = Duration::from_millis(10);
+const DFILT: Duration = Duration::from_millis(120);
+const GAMMA_MAX: f64 = 0.5;
+const QBOUND: f64 = 50.0;
+const MULTILOSS: f64 = 7.0;
+const QTH: f64 = 50.0;
+const LAMBDA: f64 = 0.5;
+const PLRREF: f64 = 0.01;
+const PMRREF: f64 = 0.01;
+const DLOSS: f64 = 10.0;
+const DMARK: f64 = 2.0;
+const ALPHA: f64 = 0.1;
+const FPS: f64 = 30.0;
+
+/// Samples of the minimum filter (RFC 8698 §5.1.1).
+const FILTERED: usize = 15;
+/// Fewer packets in the window say nothing of rate and loss (ns3-rmcat: MIN_PACKET_LOGLEN).
+const FEWEST: usize = 5;
+/// Loss intervals in the average and their weights (RFC 5348 §5.4).
+const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+/// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), estimated anew by dropping the
+/// oldest.
+const BASE_SPAN: Duration = Duration::from_secs(60);
+const BASE_SPANS: usize = 10;
+
+/// Values of a profile.
+#[derive(Clone, Copy, Debug)]
+struct Values {
+    /// Scale of both reactions to the pacer's queue (BETA_S = BETA_V).
+    beta: f64,
+    /// Upper bound of x_curr; RFC 8698 §5.3 has 15 bits of 0.1 ms for it.
+    x_max: f64,
+    /// Feedback sooner after the last update changes nothing.
+    least_delta: Duration,
+    /// The rate is updated with the first packet of a feedback that comes this long after the last update, before
+    /// the others are known (ns3-rmcat: a method for one packet also serves those of a batch).
+    update_within: Duration,
+    /// Delays from here on are no accelerated ramp-up.
+    ramp_limit: Duration,
+    /// Delays from here on are warped.
+    warp_limit: Duration,
+    /// Unit to which the sum under QBOUND is rounded down.
+    gamma_unit: Duration,
+    /// After this long without packets nothing is known of the path, if it is so.
+    forgets_after: Option<Duration>,
+    /// Packets sent longer before the newest are reported too late (ns3-rmcat: 10 × MAX_INTER_PACKET_TIME).
+    oldest: Duration,
+    /// The least round-trip time of the filter includes the time for which the receiver held its report back.
+    rtt_of_packets: bool,
+    /// Marks count.
+    marks: bool,
+}
+
+const RFC8698: Values = Values {
+    beta: 0.1,
+    x_max: 3276.7,
+    least_delta: Duration::ZERO,
+    update_within: Duration::MAX,
+    ramp_limit: QEPS,
+    warp_limit: Duration::from_millis(QTH as u64),
+    gamma_unit: Duration::from_nanos(1),
+    forgets_after: None,
+    oldest: Duration::MAX,
+    rtt_of_packets: false,
+    marks: true,
+};
+
+const NS3_RMCAT: Values = Values {
+    beta: 0.0,
+    x_max: 500.0,
+    least_delta: Duration::from_millis(50),
+    update_within: DELTA,
+    ramp_limit: Duration::from_nanos(QEPS.as_nanos() + 1),
+    warp_limit: Duration::from_millis(QTH as u64 + 1),
+    gamma_unit: Duration::from_millis(1),
+    forgets_after: Some(Duration::from_millis(500)),
+    oldest: Duration::from_secs(5),
+    rtt_of_packets: true,
+    marks: false,
+};
+
+/// A packet that arrived. Delays are in nanoseconds, with the unknown difference of the two clocks.
+#[derive(Clone, Copy, Debug)]
+struct Received {
+    sequence: u64,
+    sent: Instant,
+    delay: i64,
+    rtt: Duration,
+    bytes: u32,
+    marked: bool,
+}
+
+/// The controller.
+#[derive(Debug)]
+pub struct Nada {
+    values: Values,
+    priority: f64,
+    min: f64,
+    max: f64,
+    /// Packets that arrived within LOGWIN before the newest.
+    window: VecDeque<Received>,
+    window_bytes: u64,
+    /// The newest that was sent.
+    newest: Instant,
+    /// Least delays of spans, the current one last, and when that began.
+    bases: VecDeque<i64>,
+    base_since: Instant,
+    /// Packets without a loss between them, the current interval first (RFC 5348 §5.4); two and more once there was
+    /// a loss.
+    intervals: VecDeque<u64>,
+    /// The last update of the rate, or the first packet.
+    last: Option<Instant>,
+    r_ref: f64,
+    r_recv: f64,
+    x_curr: f64,
+    x_prev: f64,
+    d_queue: Duration,
+    rtt: Duration,
+    p_loss: f64,
+    p_mark: f64,
+    /// Packets missing in the window.
+    missing: u64,
+    /// In the pacer's queue.
+    waiting: u64,
+}
+
+impl Nada {
+    /// The controller at its start, at the lowest rate (RFC 8698 §4.3).
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let [min, max] = [config.min, config.max].map(|rate| rate.as_bps() as f64);
+        Self {
+            values: match config.profile {
+                Profile::Rfc8698 => RFC8698,
+                Profile::Ns3Rmcat => NS3_RMCAT,
+            },
+            priority: config.priority,
+            min,
+            max,
+            window: VecDeque::new(),
+            window_bytes: 0,
+            newest: Instant::ZERO,
+            bases: VecDeque::new(),
+            base_since: Instant::ZERO,
+            intervals: VecDeque::from([0]),
+            last: None,
+            r_ref: min,
+            r_recv: 0.0,
+            x_curr: 0.0,
+            x_prev: 0.0,
+            d_queue: Duration::ZERO,
+            rtt: Duration::ZERO,
+            p_loss: 0.0,
+            p_mark: 0.0,
+            missing: 0,
+            waiting: 0,
+        }
+    }
+
+    /// r_ref in bit/s.
+    #[must_use]
+    pub const fn reference_rate(&self) -> f64 {
+        self.r_ref
+    }
+
+    /// The aggregate congestion signal x_curr in milliseconds.
+    #[must_use]
+    pub const fn congestion(&self) -> f64 {
+        self.x_curr
+    }
+
+    /// Takes a report on a packet that arrived. Of packets out of order, only the first counts as received (§5.1.2).
+    fn on_arrival(&mut self, now: Instant, report: &PacketReport, arrived: Instant) {
+        let newer = |last: &Received| last.sequence < report.sequence;
+        let is_in_time = self.newest.saturating_since(report.sent) <= self.values.oldest;
+        if !self.window.back().is_none_or(newer) || !is_in_time {
+            return;
+        }
+        if let (Some(longest), Some(last)) = (self.values.forgets_after, self.window.back())
+            && report.sent.saturating_since(last.sent) > longest
+        {
+            self.window.clear();
+            self.window_bytes = 0;
+            self.bases.clear();
+            self.intervals = VecDeque::from([0]);
+        }
+        let delay = arrived.as_nanos().wrapping_sub(report.sent.as_nanos()) as i64;
+        self.note_base(report.sent, delay);
+        self.note_interval(report.sequence);
+        self.window.push_back(Received {
+            sequence: report.sequence,
+            sent: report.sent,
+            delay,
+            rtt: now.saturating_since(report.sent),
+            bytes: report.bytes,
+            marked: report.ecn == Ecn::Ce,
+        });
+        self.window_bytes += u64::from(report.bytes);
+        while let Some(first) = self.window.front()
+            && report.sent.saturating_since(first.sent) >= LOGWIN
+        {
+            self.window_bytes -= u64::from(first.bytes);
+            self.window.pop_front();
+        }
+    }
+
+    fn note_base(&mut self, sent: Instant, delay: i64) {
+        match self.bases.back_mut() {
+            Some(base)
+                if self.values.forgets_after.is_some()
+                    || sent.saturating_since(self.base_since) < BASE_SPAN =>
+            {
+                *base = delay.min(*base);
+            }
+            _ => {
+                self.bases.push_back(delay);
+                self.base_since = sent;
+                if self.bases.len() > BASE_SPANS {
+                    self.bases.pop_front();
+                }
+            }
+        }
+    }
+
+    /// RFC 5348 §5.4: a gap begins an interval; it is as long as packets follow without another.
+    fn note_interval(&mut self, sequence: u64) {
+        match self.window.back() {
+            Some(last) if last.sequence + 1 != sequence => {
+                self.intervals.push_front(1);
+                self.intervals.truncate(WEIGHTS.len() + 1);
+            }
+            _ => self.intervals[0] += 1,
+        }
+    }
+
+    fn queueing(&self, packet: &Received) -> Duration {
+        let base = self.bases.iter().min().copied().unwrap_or(packet.delay);
+        Duration::from_nanos(u64::try_from(packet.delay.saturating_sub(base)).unwrap_or(0))
+    }
+
+    /// Summaries of the window (§5.1).
+    fn summarise(&mut self, feedback: &FeedbackInfo) {
+        let latest = || self.window.iter().rev().take(FILTERED);
+        if let Some(least) = latest().map(|packet| self.queueing(packet)).min() {
+            self.d_queue = least;
+        }
+        let rtt = if self.values.rtt_of_packets {
+            latest().map(|packet| packet.rtt).min()
+        } else {
+            feedback.rtt
+        };
+        self.rtt = rtt.unwrap_or(self.rtt);
+        if self.window.len() < FEWEST {
+            return;
+        }
+        let (first, last) = (self.window[0], self.window[self.window.len() - 1]);
+        let arrival = |of: &Received| of.sent.as_nanos().wrapping_add(of.delay as u64);
+        let span = arrival(&last).wrapping_sub(arrival(&first)) as i64;
+        if span > 0 {
+            // The first packet arrived at the begin of the span.
+            let bits = 8 * (self.window_bytes - u64::from(first.bytes));
+            self.r_recv = bits as f64 * 1e9 / span as f64;
+        }
+        let total = last.sequence - first.sequence + 1;
+        self.missing = total - self.window.len() as u64;
+        self.p_loss += ALPHA * (self.missing as f64 / total as f64 - self.p_loss);
+        if self.values.marks {
+            let marked = self.window.iter().filter(|packet| packet.marked).count();
+            self.p_mark += ALPHA * (marked as f64 / total as f64 - self.p_mark);
+        }
+    }
+
+    /// loss_int: the average loss interval (RFC 5348 §5.4); `None` before a loss.
+    fn loss_interval(&self) -> Option<f64> {
+        let count = self.intervals.len() - 1;
+        if count == 0 {
+            return None;
+        }
+        let weighed = |intervals: &mut dyn Iterator<Item = &u64>| -> f64 {
+            intervals.zip(WEIGHTS).map(|(length, weight)| *length as f64 * weight).sum()
+        };
+        let with_current = weighed(&mut self.intervals.iter().take(count));
+        let without = weighed(&mut self.intervals.iter().skip(1));
+        Some(with_current.max(without) / WEIGHTS[..count].iter().sum::<f64>())
+    }
+
+    /// Equations (1) and (2), with the transition that follows them.
+    fn congestion_signal(&self) -> f64 {
+        let queue = milliseconds(self.d_queue);
+        let warped = if self.d_queue >= self.values.warp_limit {
+            QTH * exp(-LAMBDA * ((queue - QTH) / QTH))
+        } else {
+            queue
+        };
+        let delay = match self.loss_interval() {
+            None => queue,
+            Some(loss_int) => {
+                // In loss intervals, beyond which the last loss has expired.
+                let age = (self.intervals[0] as f64 - MULTILOSS * loss_int) / loss_int;
+                let share = age.clamp(0.0, 1.0);
+                share * queue + (1.0 - share) * warped
+            }
+        };
+        let (loss, mark) = (self.p_loss / PLRREF, self.p_mark / PMRREF);
+        (delay + DLOSS * loss * loss + DMARK * mark * mark).min(self.values.x_max)
+    }
+
+    /// §4.2: neither losses nor a queue within the window.
+    fn may_ramp_up(&self) -> bool {
+        self.missing == 0
+            && self.window.iter().all(|packet| self.queueing(packet) < self.values.ramp_limit)
+    }
+
+    /// Equations (3) and (4).
+    fn ramp_up(&mut self) {
+        let unit = self.values.gamma_unit.as_nanos();
+        let horizon = (self.rtt + DELTA + DFILT).as_nanos() / unit * unit;
+        let gamma = (QBOUND * 1e6 / horizon as f64).min(GAMMA_MAX);
+        self.r_ref = self.r_ref.max((1.0 + gamma) * self.r_recv);
+    }
+
+    /// Equations (5) to (7).
+    fn update_gradually(&mut self, delta: Duration) {
+        let x_offset = self.x_curr - self.priority * XREF * self.max / self.r_ref;
+        let x_diff = self.x_curr - self.x_prev;
+        let offset = KAPPA * (milliseconds(delta) / TAU) * (x_offset / TAU) * self.r_ref;
+        let diff = KAPPA * ETA * (x_diff / TAU) * self.r_ref;
+        self.r_ref -= offset + diff;
+    }
+
+    /// Time since the last update.
+    fn delta(&mut self, now: Instant) -> Duration {
+        now.saturating_since(*self.last.get_or_insert(now))
+    }
+
+    fn update(&mut self, now: Instant, feedback: &FeedbackInfo) {
+        let delta = self.delta(now);
+        self.summarise(feedback);
+        self.x_prev = self.x_curr;
+        if !self.window.is_empty() {
+            self.x_curr = self.congestion_signal();
+        }
+        if self.may_ramp_up() {
+            self.ramp_up();
+        } else {
+            self.update_gradually(delta);
+        }
+        self.r_ref = self.r_ref.min(self.max).max(self.min);
+        self.last = Some(now);
+    }
+
+    /// Equations (11) and (12).
+    fn shaping(&self) -> f64 {
+        (0.05 * self.r_ref).min(self.values.beta * 8.0 * self.waiting as f64 * FPS)
+    }
+}
+
+impl MediaController for Nada {
+    fn on_sent(&mut self, now: Instant, _: &super::Sent) {
+        self.newest = now;
+        self.last.get_or_insert(now);
+    }
+
+    fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo) {
+        for report in reports {
+            let Some(arrived) = report.arrived else { continue };
+            self.on_arrival(now, report, arrived);
+            if self.delta(now) >= self.values.update_within {
+                self.update(now, feedback);
+            }
+        }
+        if self.delta(now) >= self.values.least_delta {
+            self.update(now, feedback);
+        }
+    }
+
+    fn on_queue(&mut self, _: Instant, bytes: u64) {
+        self.waiting = bytes;
+    }
+
+    /// Equations (13) and (14).
+    fn decision(&self) -> Decision {
+        let rate = |bps: f64| Rate::from_bps(round_u64(bps));
+        Decision {
+            target: rate((self.r_ref - self.shaping()).max(self.min)),
+            pacing: rate((self.r_ref + self.shaping()).min(self.max)),
+            window: None,
+        }
+    }
+
+    fn observe(&self, tell: &mut dyn FnMut(Gauge, f64)) {
+        tell(Gauge::TargetRate, self.r_ref);
+        tell(Gauge::CongestionSignal, self.x_curr / 1e3);
+        tell(Gauge::QueueingDelay, self.d_queue.as_secs_f64());
+    }
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e6
+}

@@ -1,0 +1,106 @@
+//! When the next packet of a session may leave.
+
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+const SLOWEST: Rate = Rate::from_bps(1);
+/// Longest that one packet is paid for: years, so that instants do not overflow.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
+/// A pacer: packets leave at a rate, up to a burst at once. It holds no packets.
+///
+/// It keeps the instant at which all that has left would have left at the rate. A packet may leave up to the burst
+/// before that instant; time without packets is not saved.
+#[derive(Clone, Copy, Debug)]
+pub struct Pacer {
+    rate: Rate,
+    burst: Duration,
+    /// When what has left is paid for.
+    paid: Instant,
+}
+
+impl Pacer {
+    /// A pacer that lets packets leave at `rate`, `burst` of them at once.
+    #[must_use]
+    pub fn new(rate: Rate, burst: Duration) -> Self {
+        Self { rate: rate.max(SLOWEST), burst, paid: Instant::ZERO }
+    }
+
+    /// The rate from now on. What is not paid for yet is paid for at the new rate.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        let rate = rate.max(SLOWEST);
+        let owed = u128::from(self.paid.saturating_since(now).as_nanos());
+        if rate != self.rate && owed > 0 {
+            let scaled = owed * u128::from(self.rate.as_bps()) / u128::from(rate.as_bps());
+            let scaled = u64::try_from(scaled).unwrap_or(u64::MAX).min(LONGEST.as_nanos());
+            self.paid = now + Duration::from_nanos(scaled);
+        }
+        self.rate = rate;
+    }
+
+    /// When a packet may leave.
+    #[must_use]
+    pub fn next(&self) -> Instant {
+        Instant::from_nanos(self.paid.as_nanos().saturating_sub(self.burst.as_nanos()))
+    }
+
+    /// True if a packet may leave now.
+    #[must_use]
+    pub fn is_open(&self, now: Instant) -> bool {
+        self.next() <= now
+    }
+
+    /// A packet of this size leaves.
+    pub fn on_sent(&mut self, now: Instant, bytes: u64) {
+        self.paid =
+            self.paid.max(now) + self.rate.time_for(bytes).map_or(LONGEST, |it| it.min(LONGEST));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Instants at which packets of 1000 bytes leave that all wait at `from`.
+    fn departures(pacer: &mut Pacer, from: Instant, count: usize) -> Vec<Instant> {
+        let mut now = from;
+        let mut left = Vec::new();
+        while left.len() < count {
+            now = now.max(pacer.next());
+            assert!(pacer.is_open(now));
+            pacer.on_sent(now, 1000);
+            left.push(now);
+        }
+        left
+    }
+
+    #[test]
+    fn packets_leave_at_the_rate_after_a_burst() {
+        // 8 Mbit/s: a millisecond for each packet; five may leave at once, the first being free.
+        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), MS * 5);
+        let at = Instant::ZERO + MS * 1000;
+        let left = departures(&mut pacer, at, 10);
+        assert!(left[..6].iter().all(|one| *one == at));
+        for (place, one) in left.iter().enumerate().skip(6) {
+            assert_eq!(*one, at + MS * (place as u64 - 5));
+        }
+        // Silence is not saved.
+        let later = at + MS * 10_000;
+        assert_eq!(departures(&mut pacer, later, 7)[6], later + MS);
+    }
+
+    #[test]
+    fn a_new_rate_applies_to_what_waits() {
+        let mut pacer = Pacer::new(Rate::from_bps(8_000), Duration::ZERO);
+        let at = Instant::ZERO + MS;
+        pacer.on_sent(at, 1000);
+        assert_eq!(pacer.next(), at + MS * 1000);
+        pacer.set_rate(at + MS * 500, Rate::from_bps(80_000));
+        assert_eq!(pacer.next(), at + MS * 550);
+        // A rate of zero is no reason to stop forever.
+        pacer.set_rate(at + MS * 500, Rate::from_bps(0));
+        assert_eq!(pacer.next(), at + MS * 500 + MS * 50 * 80_000);
+    }
+}
