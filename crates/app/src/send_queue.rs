@@ -97,6 +97,12 @@ impl SendQueue {
         }
     }
 
+    /// Bytes of the frames that wait.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.frame.wire_bytes() as u64).sum()
+    }
+
     /// Removes a frame that has waited too long and returns its number; call until `None` before [`Self::push`]
     /// and before [`Self::pop`].
     pub fn expire(&mut self, now: Instant) -> Option<u32> {

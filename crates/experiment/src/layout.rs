@@ -20,7 +20,7 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
         name: name.clone(),
         group: flow.group.clone(),
-        transport: flow.transport.name(),
+        transport: flow.carrier(),
         from: flow.from.clone(),
         to: flow.to.clone(),
         sides: [Some(side(&flow.source)), flow.reverse.as_ref().map(side)],

@@ -150,7 +150,7 @@ fn recorder(stream: &Stream<'_>, speech: &source::Speech) -> Recorder {
     let flow = FlowInfo {
         name: "call".to_owned(),
         group: None,
-        transport: stream.flow.transport.name(),
+        transport: stream.flow.carrier(),
         from: stream.flow.from.clone(),
         to: stream.flow.to.clone(),
         sides: [Some(side), None],

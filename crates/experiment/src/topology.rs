@@ -100,7 +100,7 @@ pub fn topology(scenario: &Scenario, network: &Network) -> Value {
             });
             let units = [Some(&flow.source), flow.reverse.as_ref()].map(|source| speech(source?));
             let mut said = json!({
-                "name": alike.names().next(), "transport": flow.transport.name(), "from": flow.from, "to": flow.to,
+                "name": alike.names().next(), "transport": flow.carrier(), "from": flow.from, "to": flow.to,
                 "routes": routes, "back": back, "links": hops, "speech": units,
             });
             if let Some((group, numbers)) = alike.members().filter(|_| alike.count() > 1) {

@@ -180,6 +180,7 @@ fn vacant(parts: Parts) -> Parts {
         sink: None,
         others_until: None,
         rtcp: talkspurt_proto::rtcp::Config { enabled: false, ..parts.rtcp },
+        controller: None,
         ..parts
     }
 }
@@ -223,6 +224,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Parts; 2] {
             others_until: (sources[other].is_some() && sink.is_none()).then_some(stop),
             sink,
             rtcp: flow.rtcp.clone(),
+            controller: flow.controller.clone(),
             seed: scenario.seed,
             name: names[own].clone(),
             other: names[other].clone(),

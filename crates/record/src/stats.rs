@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::external::Class;
+use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{
@@ -40,6 +41,8 @@ pub struct Stats {
     pauses: BTreeMap<u32, (u32, u64)>,
     /// The redundancy of received packets, by sending peer: few codecs have any.
     redundancy: BTreeMap<u32, Redundancy>,
+    /// Packets and bytes of feedback about what each peer sends.
+    feedback: BTreeMap<u32, (u64, u64)>,
     /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
     /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
@@ -164,6 +167,7 @@ impl Stats {
             messages: BTreeMap::new(),
             pauses: BTreeMap::new(),
             redundancy: BTreeMap::new(),
+            feedback: BTreeMap::new(),
             cut: BTreeMap::new(),
             delivered: BTreeSet::new(),
         }
@@ -191,6 +195,10 @@ impl Stats {
             self.add_messages(direction.peer as u32, &mut summary);
             if let Some(redundancy) = self.redundancy.get(&(direction.peer as u32)) {
                 redundancy.add_to(&mut summary);
+            }
+            if let Some((packets, bytes)) = self.feedback.get(&(direction.peer as u32)) {
+                summary.feedback_packets = Some(*packets);
+                summary.feedback_bytes = Some(*bytes);
             }
             // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
@@ -225,7 +233,11 @@ impl Stats {
                 (peer, self.left_queue(peer, *index, FrameState::Discarded)?, What::Discarded)
             }
             (Place::Peer(peer), Note::Sent { packet, body }) => {
-                return self.sent(peer, packet, data_layers(body), matches!(body, Body::Tcp(_)));
+                let layers = data_layers(body);
+                if layers.is_none() {
+                    self.count_feedback(peer, packet, body);
+                }
+                return self.sent(peer, packet, layers, matches!(body, Body::Tcp(_)));
             }
             (Place::Link(_), Note::Cut { packet, is_more: true, .. }) => {
                 let peer = sender(&self.routes, packet)? as u32;
@@ -390,6 +402,18 @@ impl Stats {
         }
         let what = What::Sent { bytes: packet.ip_bytes };
         Some(Fact { peer: peer as usize, inside, what })
+    }
+
+    /// A control packet left.
+    #[inline(never)]
+    fn count_feedback(&mut self, peer: u32, packet: &Packet, body: &Body) {
+        if let Body::Udp(Frame::Rtcp(compound)) = body
+            && compound.reduced
+            && self.window.holds(packet.sent)
+        {
+            let (packets, bytes) = self.feedback.entry(peer ^ 1).or_default();
+            (*packets, *bytes) = (*packets + 1, *bytes + u64::from(packet.ip_bytes));
+        }
     }
 
     /// A fragment of a packet that a router cut arrived: whether the packet is not received with it, because

@@ -73,6 +73,13 @@ summary! {
         /// Packets without payload: connection set-up, pure acknowledgements, RTCP reports.
         control_packets: u64 = PACKETS.known_to_sender()
             .described("control", "counted apart from sent packets");
+        /// Packets of feedback on single packets of this flow, which its receiver sends to its controller; they are
+        /// control packets of the other direction. Null without a controller, and inside a stream.
+        feedback_packets: Option<u64> = PACKETS.known_to_receiver()
+            .described("feedback", "counted when sent, by the receiver").source("RFC 8888");
+        /// Bytes of these packets, including headers.
+        feedback_bytes: Option<u64> = BYTES.known_to_receiver()
+            .described("feedback bytes", "Σ IP length of feedback packets").source("RFC 8888 §4");
         /// Packets that the other end rejected on arrival: wrong checksum, numbers outside its windows,
         /// wrong tag, or unexpected. TCP rejects data it already has. Packets of a side without a
         /// source count for the side with one.

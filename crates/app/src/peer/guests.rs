@@ -163,7 +163,7 @@ impl Peer {
         if probe.wants(Topic::Order) && !matches!(frame, Frame::Rtcp(_)) {
             probe.record(local, peer.place(), &Note::InOrder { waited });
         }
-        peer.incoming.deliver(local, &peer.clock, frame, &mut peer.rtcp, probe);
+        peer.incoming.deliver(local, &peer.clock, frame, &mut peer.session, probe);
         self.guests = guests;
     }
 }

@@ -9,13 +9,14 @@ use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::{rtcp, rtp, wire};
+use talkspurt_proto::{rtp, wire};
 
 use super::Parts;
 use super::listener::Captured;
 use super::outcome::{Kept, Outcome};
 use super::packets::Packets;
 use super::packets::{media_sender, number};
+use super::session::Session;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding, Redundancy};
 use crate::{flexfec, playout, source};
@@ -416,7 +417,7 @@ impl Incoming {
         local: Instant,
         clock: &Clock,
         frame: &mut Frame,
-        session: &mut Option<Box<rtcp::Session>>,
+        session: &mut Option<Box<Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         let Frame::Data(payload) = frame else {
@@ -481,13 +482,21 @@ impl Incoming {
         local: Instant,
         clock: &Clock,
         frame: &mut Frame,
-        session: &mut Option<Box<rtcp::Session>>,
+        session: &mut Option<Box<Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         match (frame, session) {
-            (Frame::Rtp(packet), _) => self.on_rtp(local, clock, packet, probe),
+            (Frame::Rtp(packet), session) => {
+                if let Some(control) = Session::control_of(session) {
+                    control.on_media(local, packet);
+                }
+                self.on_rtp(local, clock, packet, probe);
+            }
             (Frame::Rtcp(compound), Some(session)) => {
-                let rtt = session.on_report(local, compound);
+                if let Some(control) = &mut session.control {
+                    control.on_rtcp(local, compound, probe);
+                }
+                let rtt = session.rtcp.on_report(local, compound);
                 if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
                     let note = Note::Gauge { gauge: Gauge::RtcpRtt, value: rtt.as_secs_f64() };
                     probe.record(local, probe.place(), &note);
@@ -549,7 +558,7 @@ mod tests {
     use crate::codec::Codec;
     use crate::transport::{self, Side};
     use talkspurt_proto::packet::IpVersion;
-    use talkspurt_proto::udp;
+    use talkspurt_proto::{rtcp, udp};
 
     /// The listening side of a call that keeps `keep` frames of 20 ms.
     fn listener(keep: usize) -> Parts {
@@ -577,6 +586,7 @@ mod tests {
             })),
             others_until: None,
             rtcp: rtcp::Config::default(),
+            controller: None,
             seed: 1,
             name: "to".to_owned(),
             other: "from".to_owned(),

@@ -21,6 +21,7 @@ mod parting_tests;
 mod parts;
 #[cfg(test)]
 mod passing_tests;
+mod session;
 mod sizing;
 
 use guests::Guests;
@@ -29,6 +30,7 @@ pub use incoming::{MediaSink, Sink};
 pub use listener::{Captured, Listener};
 use outgoing::Outgoing;
 pub use parts::Parts;
+use session::Session;
 pub use sizing::Sizing;
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};
@@ -92,7 +94,7 @@ pub struct Peer {
     /// There was input since source and reports were last processed. Unused by a peer that sends neither.
     unfed: bool,
     /// Boxed, like the media state: there are more data peers than calls.
-    rtcp: Option<Box<rtcp::Session>>,
+    session: Option<Box<Session>>,
     /// The latest report, while the transport has no room for it.
     report: Option<Box<Frame>>,
     outgoing: Option<Outgoing>,
@@ -127,7 +129,7 @@ impl Peer {
             .source
             .as_ref()
             .map(|(config, material)| Outgoing::new(config, material, &parts, rng("source")));
-        let rtcp = parts.reports(outgoing.as_ref(), start, rng("rtcp"));
+        let session = parts.session(outgoing.as_ref(), start, rng("rtcp"));
         Self {
             number: parts.number,
             clock: parts.clock,
@@ -144,10 +146,10 @@ impl Peer {
             parting: false,
             parts_by: Instant::ZERO,
             others_until: parts.others_until.map_or(Instant::ZERO, |at| parts.clock.local(at)),
-            unfed: outgoing.is_some() || rtcp.is_some(),
+            unfed: outgoing.is_some() || session.is_some(),
             outgoing,
             incoming: Incoming::new(&parts),
-            rtcp,
+            session,
             report: None,
             guests: None,
             #[cfg(test)]
@@ -168,7 +170,7 @@ impl Peer {
             source.map(|(config, material)| Outgoing::new(config, material, parts, rng("source")));
         self.incoming = Incoming::new(parts);
         let start = parts.clock.local(parts.start);
-        self.rtcp = parts.reports(self.outgoing.as_ref(), start, rng("rtcp"));
+        self.session = parts.session(self.outgoing.as_ref(), start, rng("rtcp"));
         self.unfed = true;
     }
 
@@ -223,8 +225,11 @@ impl Peer {
             && self.transport.can_bypass()
             && self.is_quiet(local)
         {
-            self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped);
+            self.incoming.deliver(local, &self.clock, frame, &mut self.session, stamped);
             return false;
+        }
+        if let Some(control) = Session::control_of(&mut self.session) {
+            control.arrived_ecn = ecn;
         }
         let arrival = Arrival { path, ecn, damage: Damage::None };
         self.transport.receive(local, arrival, body, stamped);
@@ -241,6 +246,9 @@ impl Peer {
         probe: &mut P,
     ) {
         let local = self.clock.local(now);
+        if let Some(control) = Session::control_of(&mut self.session) {
+            control.arrived_ecn = arrival.ecn;
+        }
         self.transport.receive(
             local,
             arrival,
@@ -262,7 +270,15 @@ impl Peer {
         debug_assert!(self.report.is_none(), "what there is room for does not wait");
         let later = |at: Option<Instant>| at.is_none_or(|at| at > local);
         self.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_quiet(local))
-            && self.rtcp.as_ref().is_none_or(|session| later(session.next()))
+            && self
+                .session
+                .as_ref()
+                .is_none_or(|session| session.control.is_none() && later(session.rtcp.next()))
+    }
+
+    /// The controller of its media has decided something that its source does not know.
+    fn has_news(&mut self) -> bool {
+        Session::control_of(&mut self.session).is_some_and(|control| control.has_news())
     }
 
     /// Whether the transport may be bypassed: always, except in tests of the bypass.
@@ -309,7 +325,7 @@ impl Peer {
             outgoing.look_for_room();
             self.unfed = true;
         } else {
-            self.unfed = self.rtcp.is_some() || self.guests.is_some();
+            self.unfed = self.session.is_some() || self.guests.is_some();
         }
     }
 
@@ -354,6 +370,12 @@ impl Peer {
             };
             match output {
                 Output::Transmit(Transmit { path, ecn, packet }) => {
+                    let ecn = match (&packet, &self.session) {
+                        (Body::Udp(Frame::Rtp(_)), Some(session)) => {
+                            session.control.as_ref().map_or(ecn, |control| control.ecn)
+                        }
+                        _ => ecn,
+                    };
                     return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| packet) };
                 }
                 // Processed in place: moving a value just written stalls.
@@ -362,7 +384,16 @@ impl Peer {
                         let delivered = endpoint.delivered();
                         self.on_message(local, delivered, frame, stamped);
                     }
-                    _ => self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped),
+                    _ => {
+                        self.incoming.deliver(
+                            local,
+                            &self.clock,
+                            frame,
+                            &mut self.session,
+                            stamped,
+                        );
+                        self.unfed |= self.has_news();
+                    }
                 },
                 Output::Event(event) => self.on_event(local, event, stamped),
                 Output::Idle { until } => {
@@ -443,10 +474,16 @@ impl Peer {
         if self.opens.is_some() {
             return None;
         }
-        if let (Some(session), Some(outgoing)) = (&mut self.rtcp, &mut self.outgoing)
-            && let Some(loss) = session.take_expected_loss()
-        {
-            outgoing.set_expected_loss(loss);
+        if let (Some(session), Some(outgoing)) = (&mut self.session, &mut self.outgoing) {
+            if let Some(loss) = session.rtcp.take_expected_loss() {
+                outgoing.set_expected_loss(loss);
+            }
+            if let Some(control) = &mut session.control {
+                control.wake(local);
+                if let Some(target) = control.take_target() {
+                    outgoing.set_target_rate(target);
+                }
+            }
         }
         if self.guests.is_some() {
             self.feed_in_turn(local, bodies, probe);
@@ -457,20 +494,32 @@ impl Peer {
         }
         let passes = self.can_bypass();
         if let Some(outgoing) = &mut self.outgoing
-            && let Some((media, payload, body)) =
-                outgoing.feed(local, &self.clock, (&mut self.transport, passes), bodies, probe)
+            && let Some((media, payload, body)) = outgoing.feed(
+                local,
+                &self.clock,
+                (&mut self.transport, passes),
+                Session::control_of(&mut self.session),
+                bodies,
+                probe,
+            )
         {
-            self.unfed = self.rtcp.is_some();
+            self.unfed = self.session.is_some();
             return Some((self.sizing.datagram_bytes(self.version, media, payload), body));
         }
-        if let Some(session) = &mut self.rtcp
+        if let Some(session) = &mut self.session
             && session.next().is_some_and(|at| at <= local)
             && !self.closed
-            && !self.parting
         {
-            let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-            let compound = session.report(local, sender, self.incoming.rtp());
-            self.report_soon(local, compound, probe);
+            if let Some(control) = &mut session.control {
+                while let Some(compound) = control.feedback(local, &mut session.rtcp) {
+                    send_if_room(local, &mut self.transport, compound, self.incoming.stream, probe);
+                }
+            }
+            if !self.parting {
+                let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
+                let compound = session.rtcp.report(local, sender, self.incoming.rtp());
+                self.report_soon(local, compound, probe);
+            }
         }
         None
     }
@@ -537,8 +586,11 @@ impl Peer {
             next = earlier(next, Some(opens));
         } else {
             next = earlier(next, source);
-            if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed && !self.parting) {
+            if let Some(session) = self.session.as_ref().filter(|_| !self.closed) {
                 next = earlier(next, session.next());
+                if let (Some(control), Some(outgoing)) = (&session.control, &self.outgoing) {
+                    next = earlier(next, outgoing.paced(local, control));
+                }
             }
         }
         if self.parting && !self.closed {
@@ -552,6 +604,21 @@ impl Peer {
 #[cfg(all(target_pointer_width = "64", not(test)))]
 const _: () = {
     use std::mem::offset_of;
-    assert!(offset_of!(Peer, rtcp) == 64 && offset_of!(Peer, outgoing) + 32 <= 128);
+    assert!(offset_of!(Peer, session) == 64 && offset_of!(Peer, outgoing) + 32 <= 128);
     assert!(offset_of!(Peer, transport) % 64 < 48 && size_of::<Peer>() <= 384);
 };
+
+/// Feedback leaves at once or not at all: what it says is soon old, and the next says it again.
+fn send_if_room<P: Probe>(
+    local: Instant,
+    transport: &mut Transport,
+    compound: rtcp::Compound,
+    stream: bool,
+    probe: &mut Stamped<'_, P>,
+) {
+    if let Some(frame) = outgoing::control(compound, stream)
+        && frame.wire_bytes() <= transport.send_capacity()
+    {
+        transport.handle(local, Input::Frame(frame), probe);
+    }
+}

@@ -13,6 +13,7 @@ use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
 use super::packets::media_sender;
+use super::session::Control;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::flexfec;
@@ -31,8 +32,8 @@ pub(super) struct Outgoing {
     joins: bool,
     /// The transport may have more room than at the last check.
     look: bool,
-    /// There are repair packets.
-    protects: bool,
+    /// There are repair packets or a pacer.
+    slowly: bool,
     source: Source,
     queue: SendQueue,
 }
@@ -106,7 +107,8 @@ impl Outgoing {
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
-            protects: media.as_ref().is_some_and(|media| media.repair.is_some()),
+            slowly: parts.controller.is_some()
+                || media.as_ref().is_some_and(|media| media.repair.is_some()),
             media,
         }
     }
@@ -140,7 +142,7 @@ impl Outgoing {
     #[inline]
     pub(super) fn due(&self, local: Instant) -> Option<Instant> {
         let due = self.source.due(local);
-        if self.protects { earlier(due, self.repair().and_then(|it| it.ends)) } else { due }
+        if self.slowly { earlier(due, self.repair().and_then(|it| it.ends)) } else { due }
     }
 
     /// True if nothing is due now but will be later, over a transport that always has room.
@@ -179,16 +181,17 @@ impl Outgoing {
         local: Instant,
         clock: &Clock,
         (transport, passes): (&mut Transport, bool),
+        control: Option<&mut Control>,
         bodies: &mut impl Bodies,
         probe: &mut Stamped<'_, P>,
     ) -> Option<(u32, u32, BodyId)> {
+        if self.slowly {
+            self.feed_slowly(local, clock, transport, control, probe);
+            return None;
+        }
         // The queue is served before new frames may overflow it.
         if self.look && !self.queue.is_empty() {
-            self.drain(local, transport, probe);
-        }
-        if self.protects {
-            self.feed_protected(local, clock, transport, probe);
-            return None;
+            self.drain(local, transport, None, probe);
         }
         let prefix = self.prefix();
         match &mut self.source {
@@ -224,7 +227,7 @@ impl Outgoing {
                     fresh = true;
                 }
                 if fresh {
-                    self.drain(local, transport, probe);
+                    self.drain(local, transport, None, probe);
                 }
             }
             // After a pause nothing else triggers a check.
@@ -249,21 +252,25 @@ impl Outgoing {
         None
     }
 
-    /// The same for a source whose packets are protected.
+    /// The same for a source whose packets are protected or paced.
     #[inline(never)]
-    fn feed_protected<P: Probe>(
+    fn feed_slowly<P: Probe>(
         &mut self,
         local: Instant,
         clock: &Clock,
         transport: &mut Transport,
+        mut control: Option<&mut Control>,
         probe: &mut Stamped<'_, P>,
     ) {
         // As above, the queue is served first.
-        if self.look && !self.queue.is_empty() {
-            self.drain(local, transport, probe);
+        if !self.queue.is_empty() {
+            self.drain(local, transport, control.as_deref_mut(), probe);
+        }
+        let Some(media) = &mut self.media else { return };
+        if let Some(control) = control.as_deref() {
+            self.source.set_backlog(control.time_for(self.queue.bytes()));
         }
         let mut found = Vec::new();
-        let Some(media) = &mut self.media else { return };
         while let Some(unit) = &mut self.source.take(local) {
             self.generated += 1;
             mark_encoding(local, media, unit, probe);
@@ -282,20 +289,25 @@ impl Outgoing {
         found.extend(rest.into_iter().flatten().map(|frame| (REPAIR, frame)));
         let prefix = self.prefix();
         for (index, frame) in found {
-            if self.queue.is_empty() && prefix + frame.wire_bytes() <= transport.send_capacity() {
-                hand_over(local, index, frame, prefix > 0, transport, probe);
+            let room = room(local, transport, control.as_deref());
+            if self.queue.is_empty() && prefix + frame.wire_bytes() <= room {
+                leave(local, index, frame, prefix > 0, transport, control.as_deref_mut(), probe);
             } else {
                 wait(&mut self.queue, local, index, frame, probe);
             }
         }
-        self.drain(local, transport, probe);
+        self.drain(local, transport, control.as_deref_mut(), probe);
         self.look = false;
+        if let Some(control) = control {
+            control.on_queue(local, self.queue.bytes());
+        }
     }
 
     fn drain<P: Probe>(
         &mut self,
         local: Instant,
         transport: &mut Transport,
+        mut control: Option<&mut Control>,
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
@@ -306,10 +318,15 @@ impl Outgoing {
             while let Some(index) = self.queue.expel(largest) {
                 note_discarded(local, index, probe);
             }
-            let room = transport.send_capacity().saturating_sub(prefix);
+            let room = room(local, transport, control.as_deref()).saturating_sub(prefix);
             let Some((index, frame)) = self.queue.pop(room) else { break };
-            hand_over(local, index, frame, prefix > 0, transport, probe);
+            leave(local, index, frame, prefix > 0, transport, control.as_deref_mut(), probe);
         }
+    }
+
+    /// When a packet that waits for the pacer may leave. One that waits for the transport leaves at its word.
+    pub(super) fn paced(&self, local: Instant, control: &Control) -> Option<Instant> {
+        Some(control.opens()).filter(|at| *at > local && !self.queue.is_empty())
     }
 
     /// RFC 4571 §2: two length bytes precede each media packet in a stream.
@@ -343,6 +360,28 @@ fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, 
     if index != REPAIR {
         probe.record(local, probe.place(), &Note::Discarded { index });
     }
+}
+
+/// Bytes for which transport and pacer have room.
+fn room(local: Instant, transport: &Transport, control: Option<&Control>) -> usize {
+    let waits = control.is_some_and(|control| control.opens() > local);
+    if waits { 0 } else { transport.send_capacity() }
+}
+
+/// Hands a frame over that the pacer counts.
+fn leave<P: Probe>(
+    local: Instant,
+    index: u32,
+    frame: Frame,
+    framed: bool,
+    transport: &mut Transport,
+    control: Option<&mut Control>,
+    probe: &mut Stamped<'_, P>,
+) {
+    if let (Some(control), Frame::Rtp(packet)) = (control, &frame) {
+        control.on_sent(local, packet);
+    }
+    hand_over(local, index, frame, framed, transport, probe);
 }
 
 /// Hands a frame to the transport, which has room for it and its length prefix.

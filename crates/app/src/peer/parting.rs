@@ -43,10 +43,13 @@ impl Peer {
     /// tells that it has not, and of data without media the time when it stops. Without RTCP, no side of media
     /// closes.
     fn ends_the_others(&self, local: Instant) -> bool {
-        let left = self.rtcp.as_ref().is_some_and(|session| session.peer_left());
+        let session = self.session.as_ref();
+        let left = session.is_some_and(|session| session.rtcp.peer_left());
+        // Feedback about its media is due until it leaves.
+        let is_controlled = session.is_some_and(|session| session.control.is_some());
         let sends = self.incoming.has_media() || local < self.others_until;
         let both = self.outgoing.is_some() && sends;
-        both && !left && !self.peer_closed && self.transport.closes_both_ways()
+        both && !left && !self.peer_closed && (is_controlled || self.transport.closes_both_ways())
     }
 
     /// True once everything is sent, including BYE.
@@ -65,10 +68,10 @@ impl Peer {
 
     /// RFC 3550 §6.3.7: sends BYE on leaving the session.
     fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
-        let Some(session) = &mut self.rtcp else { return };
+        let Some(session) = &mut self.session else { return };
         let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-        self.parts_by = local + session.minimum_interval();
-        let compound = session.bye(local, sender, self.incoming.rtp());
+        self.parts_by = local + session.rtcp.minimum_interval();
+        let compound = session.rtcp.bye(local, sender, self.incoming.rtp());
         self.report_soon(local, compound, probe);
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use talkspurt_proto::media;
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
@@ -11,6 +12,7 @@ use talkspurt_proto::{rtcp, rtp};
 
 use super::incoming::Sink;
 use super::outgoing::Outgoing;
+use super::session::{Control, Session};
 use super::sizing::Sizing;
 use crate::clock::Clock;
 use crate::codec::Encoding;
@@ -50,6 +52,8 @@ pub struct Parts {
     pub others_until: Option<Instant>,
     /// RTCP of a flow with media.
     pub rtcp: rtcp::Config,
+    /// Congestion control of its media, beside the transport's own.
+    pub controller: Option<media::Config>,
     /// Seed of the run and name of the flow and side: the roots of its random streams.
     pub seed: u64,
     /// For example `"flow/call/from"`.
@@ -66,15 +70,15 @@ impl Parts {
         (Rng::new(self.seed, &format!("{opener}/conversation")), opens)
     }
 
-    /// The RTCP of a flow with media. Its bandwidth is that of one direction's packets in their best
+    /// The RTP session of a flow with media: its RTCP and its controller. RTCP's bandwidth is that of one direction's packets in their best
     /// encoding, headers included (RFC 3550 §6.2); a side that only listens reports under its own SSRC. A side
     /// whose half of a stream is plain data sends none: nothing would distinguish the two (RFC 4571 §2).
-    pub(super) fn reports(
+    pub(super) fn session(
         &self,
         outgoing: Option<&Outgoing>,
         start: Instant,
         mut rng: Rng,
-    ) -> Option<Box<rtcp::Session>> {
+    ) -> Option<Box<Session>> {
         let sender = outgoing.and_then(Outgoing::rtp);
         let best = |encodings: &[Encoding]| encodings.first().map(|best| best.rung());
         let protected = |rung: Option<Rung>, flexfec: Option<flexfec::Config>| {
@@ -97,8 +101,9 @@ impl Parts {
         let bandwidth = Rate::from_bps(bits * 1_000_000_000 / mean.interval.as_nanos().max(1));
         let ssrc = sender.map_or_else(|| rng.bits() as u32, rtp::Sender::ssrc);
         let cname = self.name.clone();
-        let session =
-            rtcp::Session::new(&self.rtcp, bandwidth, lower_layers, ssrc, cname, start, rng);
-        Some(Box::new(session))
+        let rtcp = rtcp::Session::new(&self.rtcp, bandwidth, lower_layers, ssrc, cname, start, rng);
+        let controller = self.controller.as_ref();
+        let control = controller.map(|config| Box::new(Control::new(config, lower_layers)));
+        Some(Box::new(Session { rtcp, control }))
     }
 }

@@ -49,6 +49,7 @@ fn side(side: Side, talk: Talk) -> Parts {
             file: None,
             repeat: false,
             rate: Some(Rate::from_bps(800_000)),
+            encoder: None,
             frame: None,
             packet: Size::from_bytes(1200),
             deadline: MS * 400,

@@ -9,6 +9,7 @@ use talkspurt_proto::units::Size;
 use talkspurt_proto::validate::Validate;
 
 use super::config::{self, Cbr, OnOff, Poisson, Replay, Speech, Video, Web};
+use super::encoder::Encoder;
 use super::{
     Bulk, Capture, FrameTrace, Material, Paced, PacketFormat, Setting, Source, SourceConfig, Timed,
     VIDEO_CLOCK, even, one_rung, spurts,
@@ -117,7 +118,13 @@ impl SourceConfig for Video {
             Material::Frames(trace) => Some(Arc::clone(trace)),
             _ => None,
         };
+        if let Some(encoder) = self.encoder {
+            return Source::Other(Box::new(Encoder::new(encoder, self, rng, start, stop)));
+        }
         Source::Paced(Box::new(Paced::video(self, trace, rng, start, stop)))
+    }
+    fn any_rate(&self) -> bool {
+        self.encoder.is_some()
     }
     fn interval(&self) -> Option<Duration> {
         Some(self.frame())

@@ -194,10 +194,11 @@ fn list(text: &str) -> Result<Vec<Sized>, String> {
     Ok(entries)
 }
 
-/// Bytes per frame of constant-bit-rate video.
+/// Bytes per frame of constant-bit-rate video, or of an encoder at its highest rate.
 #[must_use]
 pub fn even(video: &Video) -> u64 {
-    let bits = video.rate.map_or(0, talkspurt_proto::units::Rate::as_bps);
+    let rate = video.rate.or(video.encoder.map(|encoder| encoder.max));
+    let bits = rate.map_or(0, talkspurt_proto::units::Rate::as_bps);
     let bytes = u128::from(bits) * u128::from(video.frame().as_nanos()) / 8_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

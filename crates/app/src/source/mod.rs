@@ -7,6 +7,7 @@ mod building;
 mod bulk;
 mod capture;
 mod config;
+mod encoder;
 mod ffprobe;
 mod frames;
 mod paced;
@@ -22,8 +23,8 @@ pub use bulk::{Bulk, Units};
 use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{
-    Bulk as BulkConfig, Cbr, Conversation, Distribution, KeepAlive, OnOff, Pauses, Poisson, Replay,
-    Speech, StandIn, Talkspurts, Video, Web,
+    Bulk as BulkConfig, Cbr, Conversation, Distribution, Encoder as EncoderConfig, KeepAlive,
+    OnOff, Pauses, Poisson, Replay, Speech, StandIn, Talkspurts, Video, Web,
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};
@@ -115,6 +116,8 @@ pub trait Generator: fmt::Debug + Send {
     /// Congestion control asks the source to send at this rate, including media headers but not those of the
     /// transport.
     fn set_target_rate(&mut self, _target: Rate) {}
+    /// What it made and the pacer holds back will take this long to leave.
+    fn set_backlog(&mut self, _backlog: Duration) {}
 }
 
 /// A running source.
@@ -172,6 +175,13 @@ impl Source {
             Self::Timed(timed) => timed.set_target_rate(target),
             Self::Paced(_) | Self::Bulk(_) => {}
             Self::Other(generator) => generator.set_target_rate(target),
+        }
+    }
+
+    /// See [`Generator::set_backlog`].
+    pub fn set_backlog(&mut self, backlog: Duration) {
+        if let Self::Other(generator) = self {
+            generator.set_backlog(backlog);
         }
     }
 }

@@ -230,7 +230,7 @@ impl Frames {
 }
 
 /// Ticks of the video clock.
-fn ticks(at: Duration) -> u64 {
+pub(super) fn ticks(at: Duration) -> u64 {
     (u128::from(at.as_nanos()) * u128::from(VIDEO_CLOCK) / 1_000_000_000) as u64
 }
 

@@ -1,5 +1,5 @@
 //! The parsed compound packet (RFC 3550 §6.1): a sender or receiver report, an SDES with the
-//! CNAME, and possibly a BYE.
+//! CNAME, and possibly a BYE; or feedback alone (RFC 5506).
 
 use serde::Serialize;
 
@@ -27,6 +27,8 @@ pub struct Compound {
     pub feedback: Vec<Feedback>,
     /// The reporter leaves (RFC 3550 §6.6).
     pub bye: bool,
+    /// Only the feedback is written, without report and SDES: reduced-size RTCP (RFC 5506 §4.1).
+    pub reduced: bool,
 }
 
 /// Sender information of a sender report (RFC 3550 §6.4.1).
@@ -117,6 +119,9 @@ impl Compound {
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         let feedback: usize = self.feedback.iter().map(Feedback::wire_bytes).sum();
+        if self.reduced {
+            return feedback;
+        }
         self.report_bytes() + self.sdes_bytes() + feedback + if self.bye { 8 } else { 0 }
     }
 }

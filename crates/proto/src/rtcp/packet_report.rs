@@ -6,12 +6,14 @@ use std::collections::VecDeque;
 use super::congestion::{ArrivalOffset, CongestionControl, LARGEST_OFFSET, Metric, Stream};
 use super::ntp::NtpTime;
 use crate::packet::Ecn;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Maximum packets that either end remembers: half of the sequence numbers.
 const MAX_PACKETS: usize = 1 << 15;
 /// Reported packets kept, to be reported again with a late one.
 const KEPT_REPORTED: usize = 1 << 10;
+/// Streams of a session that are reported: as many as one report of RTCP can have (RFC 3550 §6.4.1).
+pub const MAX_STREAMS: usize = 31;
 
 /// Report on one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,56 +36,64 @@ pub struct PacketReport {
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
+    number: u64,
     at: Instant,
     bytes: u32,
 }
 
-/// Sender state for the packets of one stream.
-#[derive(Clone, Debug, Default)]
-pub struct SentPackets {
-    /// Number of the first one remembered.
+/// Packets of one stream that were sent.
+#[derive(Clone, Debug)]
+struct SentStream {
+    ssrc: u32,
+    /// Number of the first one remembered, by its stream's sequence numbers.
     first: u64,
     packets: VecDeque<Option<Sent>>,
+}
+
+/// Sender state for the packets of a session.
+#[derive(Clone, Debug, Default)]
+pub struct SentPackets {
+    streams: Vec<SentStream>,
+    /// Number of the next packet in sending order.
+    next: u64,
     /// The latest report timestamp, unwrapped, in 1/65536 s.
     clock: Option<u64>,
 }
 
 impl SentPackets {
-    /// Records a sent packet. Sequence numbers ascend; gaps were not sent.
-    pub fn on_sent(&mut self, now: Instant, sequence: u16, bytes: u32) {
-        if self.packets.is_empty() {
-            self.first = first(sequence);
+    /// Records a sent packet and returns its number in sending order. Sequence numbers of a stream ascend; gaps
+    /// were not sent.
+    pub fn on_sent(&mut self, now: Instant, ssrc: u32, sequence: u16, bytes: u32) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let sent = Sent { number, at: now, bytes };
+        match self.streams.iter_mut().find(|stream| stream.ssrc == ssrc) {
+            Some(stream) => stream.add(sequence, sent),
+            None => self.streams.push(SentStream {
+                ssrc,
+                first: first(sequence),
+                packets: VecDeque::from([Some(sent)]),
+            }),
         }
-        let next = self.first + self.packets.len() as u64;
-        let number = near(next, sequence);
-        if number < next {
-            return;
-        }
-        let skipped = (number - next) as usize;
-        if skipped >= MAX_PACKETS {
-            self.packets.clear();
-            self.first = number;
-        } else {
-            self.packets.extend(std::iter::repeat_n(None, skipped));
-        }
-        self.packets.push_back(Some(Sent { at: now, bytes }));
-        while self.packets.len() > MAX_PACKETS {
-            self.packets.pop_front();
-            self.first += 1;
-        }
+        number
     }
 
-    /// A report's entries for this stream's packets, in sending order. Forgotten packets are
-    /// omitted.
-    pub fn on_report(&mut self, report: &CongestionControl, ssrc: u32) -> Vec<PacketReport> {
+    /// The entries of a report that arrived at `now` for packets of the session, in sending order, and the round
+    /// trip of the newest that arrived, without the time for which the receiver held the report back. Forgotten
+    /// packets are omitted.
+    pub fn on_report(
+        &mut self,
+        now: Instant,
+        report: &CongestionControl,
+    ) -> (Vec<PacketReport>, Option<Duration>) {
         let clock = self.unwrap(report.timestamp);
-        let streams = report.streams.iter().filter(|stream| stream.ssrc == ssrc);
         let mut reports = Vec::new();
-        for stream in streams {
-            for (sequence, metric) in stream.packets() {
-                let number = near(self.first + self.packets.len() as u64, sequence);
-                let Some(place) = number.checked_sub(self.first) else { continue };
-                let Some(Some(sent)) = self.packets.get(place as usize) else { continue };
+        for reported in &report.streams {
+            let Some(stream) = self.streams.iter().find(|it| it.ssrc == reported.ssrc) else {
+                continue;
+            };
+            for (sequence, metric) in reported.packets() {
+                let Some(sent) = stream.packet(sequence) else { continue };
                 let (ecn, arrival) = match metric {
                     Metric::NotReceived => (Ecn::NotEct, None),
                     Metric::Received { ecn, arrival } => (ecn, Some(arrival)),
@@ -93,7 +103,7 @@ impl SentPackets {
                     _ => None,
                 };
                 reports.push(PacketReport {
-                    sequence: number,
+                    sequence: sent.number,
                     sent: sent.at,
                     arrived,
                     arrived_untimed: arrival.is_some() && arrived.is_none(),
@@ -102,7 +112,15 @@ impl SentPackets {
                 });
             }
         }
-        reports
+        if report.streams.len() > 1 {
+            reports.sort_unstable_by_key(|report| report.sequence);
+        }
+        let newest = reports.iter().rev().find_map(|it| Some((it.sent, it.arrived?)));
+        let rtt = newest.map(|(sent, arrived)| {
+            let held = instant(clock, 0).saturating_since(arrived);
+            now.saturating_since(sent).saturating_sub(held)
+        });
+        (reports, rtt)
     }
 
     /// The unwrapped report timestamp.
@@ -117,6 +135,34 @@ impl SentPackets {
         };
         self.clock = Some(self.clock.map_or(clock, |last| last.max(clock)));
         clock
+    }
+}
+
+impl SentStream {
+    fn add(&mut self, sequence: u16, sent: Sent) {
+        let next = self.first + self.packets.len() as u64;
+        let number = near(next, sequence);
+        if number < next {
+            return;
+        }
+        let skipped = (number - next) as usize;
+        if skipped >= MAX_PACKETS {
+            self.packets.clear();
+            self.first = number;
+        } else {
+            self.packets.extend(std::iter::repeat_n(None, skipped));
+        }
+        self.packets.push_back(Some(sent));
+        while self.packets.len() > MAX_PACKETS {
+            self.packets.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn packet(&self, sequence: u16) -> Option<Sent> {
+        let number = near(self.first + self.packets.len() as u64, sequence);
+        let place = number.checked_sub(self.first)?;
+        self.packets.get(usize::try_from(place).ok()?).copied()?
     }
 }
 
@@ -144,18 +190,18 @@ struct Received {
     ecn: Ecn,
 }
 
-/// Receiver state for the packets of one stream, for its reports.
+/// Packets of one stream that arrived.
 #[derive(Clone, Debug, Default)]
-pub struct ReceivedPackets {
+struct ReceivedStream {
+    ssrc: u32,
     /// Number of the first one remembered, and of the first one to report.
     first: u64,
     begin: u64,
     packets: VecDeque<Option<Received>>,
 }
 
-impl ReceivedPackets {
-    /// Records an arrival. Only the first copy counts, but a CE mark on any (RFC 8888 §3.1).
-    pub fn on_packet(&mut self, now: Instant, sequence: u16, ecn: Ecn) {
+impl ReceivedStream {
+    fn on_packet(&mut self, now: Instant, sequence: u16, ecn: Ecn) {
         if self.packets.is_empty() {
             self.first = first(sequence);
             self.begin = self.first;
@@ -168,7 +214,7 @@ impl ReceivedPackets {
         let place = place as usize;
         if place >= 2 * MAX_PACKETS {
             // No report for a long time.
-            *self = Self::default();
+            *self = Self { ssrc: self.ssrc, ..Self::default() };
             return self.on_packet(now, sequence, ecn);
         }
         if place >= self.packets.len() {
@@ -183,8 +229,7 @@ impl ReceivedPackets {
         self.begin = self.begin.min(number);
     }
 
-    /// A report block on the packets since the last one, at most `most`; `None` if there are none.
-    pub fn report(&mut self, now: Instant, ssrc: u32, most: usize) -> Option<Stream> {
+    fn report(&mut self, now: Instant, most: usize) -> Option<Stream> {
         let skip = (self.begin - self.first) as usize;
         let metrics: Vec<_> =
             self.packets.iter().skip(skip).take(most).map(|packet| metric(now, *packet)).collect();
@@ -198,7 +243,32 @@ impl ReceivedPackets {
             self.packets.pop_front();
             self.first += 1;
         }
-        Some(Stream { ssrc, begin, metrics })
+        Some(Stream { ssrc: self.ssrc, begin, metrics })
+    }
+}
+
+/// Receiver state for the packets of a session, for its reports.
+#[derive(Clone, Debug, Default)]
+pub struct ReceivedPackets {
+    streams: Vec<ReceivedStream>,
+}
+
+impl ReceivedPackets {
+    /// Records an arrival. Only the first copy counts, but a CE mark on any (RFC 8888 §3.1). Streams beyond
+    /// [`MAX_STREAMS`] are not reported.
+    pub fn on_packet(&mut self, now: Instant, ssrc: u32, sequence: u16, ecn: Ecn) {
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.ssrc == ssrc) {
+            stream.on_packet(now, sequence, ecn);
+        } else if self.streams.len() < MAX_STREAMS {
+            let mut stream = ReceivedStream { ssrc, ..ReceivedStream::default() };
+            stream.on_packet(now, sequence, ecn);
+            self.streams.push(stream);
+        }
+    }
+
+    /// Report blocks on the packets since the last call, on at most `most` of each stream; empty if there are none.
+    pub fn report(&mut self, now: Instant, most: usize) -> Vec<Stream> {
+        self.streams.iter_mut().filter_map(|stream| stream.report(now, most)).collect()
     }
 }
 
@@ -234,9 +304,9 @@ mod tests {
 
     /// A report of all that came, as it is read at the other end; the receiver's clock is 100 s ahead.
     fn report(received: &mut ReceivedPackets, now: Instant) -> CongestionControl {
-        let stream = received.report(now, SSRC, 1000);
+        let streams = received.report(now, 1000);
         let clock = (100 << 16) + (u128::from(now.as_nanos()) << 16) as u64 / 1_000_000_000;
-        CongestionControl { streams: stream.into_iter().collect(), timestamp: clock as u32 }
+        CongestionControl { streams, timestamp: clock as u32 }
     }
 
     /// Packets 65534 to 3 leave 20 ms apart and arrive 40 ms later but for two: 0 is lost, 2 comes late, after
@@ -246,15 +316,17 @@ mod tests {
         let (mut sent, mut received) = (SentPackets::default(), ReceivedPackets::default());
         let sequence = |count: u64| 65_534_u16.wrapping_add(count as u16);
         for count in 0..6 {
-            sent.on_sent(at(20 * count), sequence(count), 100 + count as u32);
+            sent.on_sent(at(20 * count), SSRC, sequence(count), 100 + count as u32);
         }
         for count in [0, 1, 3, 5] {
             let ecn = if count == 3 { Ecn::Ce } else { Ecn::Ect0 };
-            received.on_packet(at(20 * count + 40), sequence(count), ecn);
+            received.on_packet(at(20 * count + 40), SSRC, sequence(count), ecn);
         }
         // A copy changes nothing; a marked one would.
-        received.on_packet(at(150), sequence(1), Ecn::Ect0);
-        let first = sent.on_report(&report(&mut received, at(150)), SSRC);
+        received.on_packet(at(150), SSRC, sequence(1), Ecn::Ect0);
+        let (first, rtt) = sent.on_report(at(190), &report(&mut received, at(150)));
+        // Packet 5 left at 100 ms and arrived at 140 ms; its report took 40 ms more.
+        assert!(rtt.unwrap().abs_diff(Duration::from_millis(80)) < Duration::from_millis(1));
         let known = |reports: &[PacketReport]| -> Vec<_> {
             let one = |one: &PacketReport| (one.bytes - 100, one.arrived.is_some(), one.ecn);
             reports.iter().map(one).collect()
@@ -280,24 +352,28 @@ mod tests {
         assert!(first.windows(2).all(|pair| pair[1].sequence == pair[0].sequence + 1));
         assert_eq!(first[5].sent, at(100));
         // The late one is reported with its successors, which are reported as before.
-        received.on_packet(at(160), sequence(4), Ect0);
-        let second = sent.on_report(&report(&mut received, at(170)), SSRC);
+        received.on_packet(at(160), SSRC, sequence(4), Ect0);
+        let second = sent.on_report(at(200), &report(&mut received, at(170))).0;
         assert_eq!(known(&second), [(4, true, Ect0), (5, true, Ect0)]);
         assert_eq!(second[1].sequence, first[5].sequence);
-        assert!(received.report(at(180), SSRC, 10).is_none(), "nothing new");
+        assert!(received.report(at(180), 10).is_empty(), "nothing new");
         // Another stream's report does not affect this one.
-        assert!(sent.on_report(&report(&mut received, at(190)), 8).is_empty());
+        let mut other = ReceivedPackets::default();
+        other.on_packet(at(180), 8, 65_534, Ecn::NotEct);
+        assert!(sent.on_report(at(190), &report(&mut other, at(190))).0.is_empty());
     }
 
     /// RFC 8888 §3.1: arrivals 8 s ago and more are over range, and a mark on a copy counts.
     #[test]
     fn arrivals_that_cannot_be_told() {
         let (mut sent, mut received) = (SentPackets::default(), ReceivedPackets::default());
-        (0..3).for_each(|count| sent.on_sent(at(count), count as u16, 100));
-        received.on_packet(at(0), 0, Ecn::Ect0);
-        received.on_packet(at(10), 0, Ecn::Ce);
-        received.on_packet(at(9000), 2, Ecn::NotEct);
-        let reports = sent.on_report(&report(&mut received, at(9000)), SSRC);
+        for count in 0..3 {
+            sent.on_sent(at(count), SSRC, count as u16, 100);
+        }
+        received.on_packet(at(0), SSRC, 0, Ecn::Ect0);
+        received.on_packet(at(10), SSRC, 0, Ecn::Ce);
+        received.on_packet(at(9000), SSRC, 2, Ecn::NotEct);
+        let reports = sent.on_report(at(9000), &report(&mut received, at(9000))).0;
         let told: Vec<_> =
             reports.iter().map(|one| (one.arrived.is_some(), one.arrived_untimed)).collect();
         assert_eq!(told, [(false, true), (false, false), (true, false)]);
@@ -312,10 +388,10 @@ mod tests {
         let mut last = None;
         for count in 0..400_000_u64 {
             let now = at(20 * count);
-            sent.on_sent(now, count as u16, 100);
-            received.on_packet(now, count as u16, Ecn::NotEct);
+            sent.on_sent(now, SSRC, count as u16, 100);
+            received.on_packet(now, SSRC, count as u16, Ecn::NotEct);
             if count % 100 == 99 {
-                for one in sent.on_report(&report(&mut received, now), SSRC) {
+                for one in sent.on_report(now, &report(&mut received, now)).0 {
                     assert_eq!(one.sent, at(20 * next));
                     let apart = last.map(|last: Instant| (one.arrived.unwrap() - last).as_nanos());
                     assert!(
@@ -327,6 +403,7 @@ mod tests {
             }
         }
         assert_eq!(next, 400_000);
-        assert!(sent.packets.len() <= MAX_PACKETS && received.packets.len() <= KEPT_REPORTED + 100);
+        assert!(sent.streams[0].packets.len() <= MAX_PACKETS);
+        assert!(received.streams[0].packets.len() <= KEPT_REPORTED + 100);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::interval::{Census, Share, deterministic, randomised};
 use super::ntp::{from_short, short};
-use super::{Compound, NtpTime, ReportBlock, SenderInfo};
+use super::{Compound, Feedback, Message, NtpTime, ReportBlock, SenderInfo};
 use crate::math;
 use crate::rng::Rng;
 use crate::rtp::{Receiver, Reception, Sender};
@@ -225,6 +225,9 @@ impl Session {
             return None;
         }
         self.on_size(compound);
+        if compound.reduced {
+            return None;
+        }
         let sr = compound.sender.map(|info| (info.ntp.middle(), now));
         self.peer =
             Some(Peer { sends: sr.is_some(), last_sr: sr.or(known.last_sr), heard: now, ..known });
@@ -311,7 +314,16 @@ impl Session {
             cname: self.cname.clone(),
             feedback: Vec::new(),
             bye,
+            reduced: false,
         }
+    }
+
+    /// A packet of feedback alone (RFC 5506), which counts in the average size (§3.4.2).
+    pub fn feedback(&mut self, message: Message) -> Compound {
+        let feedback = vec![Feedback { sender: self.ssrc, message }];
+        let compound = Compound { ssrc: self.ssrc, feedback, reduced: true, ..Compound::default() };
+        self.on_size(&compound);
+        compound
     }
 
     fn block(&self, now: Instant, seen: Reception) -> ReportBlock {

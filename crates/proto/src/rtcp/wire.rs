@@ -12,12 +12,14 @@ const BYE: u8 = 203;
 /// RFC 3550 §12.2: SDES item type.
 const CNAME: u8 = 1;
 
-/// Appends the compound packet: SR or RR, SDES, feedback, and BYE if set.
+/// Appends the compound packet: SR or RR, SDES, feedback, and BYE if set; or feedback alone.
 pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
-    emit_report(compound, out);
-    emit_sdes(compound, out);
+    if !compound.reduced {
+        emit_report(compound, out);
+        emit_sdes(compound, out);
+    }
     compound.feedback.iter().for_each(|feedback| feedback.emit(out));
-    if compound.bye {
+    if compound.bye && !compound.reduced {
         emit_header(1, BYE, 8, out);
         out.extend_from_slice(&compound.ssrc.to_be_bytes());
     }
@@ -79,15 +81,23 @@ pub fn parse(bytes: &[u8]) -> Result<Compound, WireError> {
     let (first, mut rest) = next_part(bytes, true)?;
     at_least(first.content, 4, "RTCP report")?;
     let mut compound = Compound { ssrc: u32_at(first.content, 0), ..Compound::default() };
-    // RFC 3550 A.2: the first packet is a report.
+    // RFC 3550 A.2: the first packet is a report, or in reduced-size RTCP feedback (RFC 5506 §3.4.2 advises to
+    // permit specific types only).
     match first.packet_type {
         SR | RR => parse_report(&first, &mut compound)?,
+        RTPFB | PSFB => {
+            compound.reduced = true;
+            rest = bytes;
+        }
         _ => return Err(WireError::Malformed("RTCP does not begin with a report")),
     }
     while !rest.is_empty() {
         let (part, behind) = next_part(rest, false)?;
         match part.packet_type {
-            SR | RR => parse_report(&part, &mut compound)?,
+            SR | RR => {
+                compound.reduced = false;
+                parse_report(&part, &mut compound)?;
+            }
             SDES => parse_sdes(&part, &mut compound)?,
             BYE => parse_bye(&part, &mut compound)?,
             RTPFB | PSFB => compound.feedback.push(Feedback::parse(

@@ -41,6 +41,7 @@ pub(super) fn check(
         }
         found.add_errors(&path.key("transport"), flow.transport.errors());
         bucket(&path.key("transport"), flow, found);
+        controller(&path.key("controller"), flow, found);
         found.add_errors(&path.key("quality"), flow.quality.errors());
         for (place, declared) in flow.quality.codecs.iter().enumerate() {
             let path = path.key("quality").key("codecs").index(place).key("source");
@@ -55,6 +56,25 @@ pub(super) fn check(
             );
             found.add(path.key("ip"), message);
         }
+    }
+}
+
+/// A controller needs RTP to control, and reports.
+fn controller(path: &Path, flow: &Flow, found: &mut Findings) {
+    let Some(config) = &flow.controller else { return };
+    found.add_errors(path, config.errors());
+    let sources = || std::iter::once(&flow.source).chain(&flow.reverse);
+    if !sources().any(|source| source.is_media()) {
+        let message = "needs a source that sends RTP: \"speech\", \"video\" or \"replay\"";
+        let hint = format!("leave it out; \"{}\" has the transport's control", flow.source.kind());
+        found.add(path.clone(), message).hint(hint);
+    } else if !flow.rtcp.enabled {
+        let hint = "leave `rtcp.enabled` out".to_owned();
+        found.add(path.clone(), "needs the feedback that RTCP carries, and it is off").hint(hint);
+    }
+    if flow.transport.association().is_some() {
+        let message = "not for a flow in another flow's association";
+        found.add(path.clone(), message).hint("give the flow a transport of its own".to_owned());
     }
 }
 

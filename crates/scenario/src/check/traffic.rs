@@ -1,6 +1,8 @@
 //! Checks bulk data, video, replays and web traffic: frames with content, valid sizes.
 
-use talkspurt_app::source::{BulkConfig, Capture, FrameTrace, Replay, Video, Web, even};
+use talkspurt_app::source::{
+    BulkConfig, Capture, EncoderConfig, FrameTrace, Replay, Video, Web, even,
+};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -12,6 +14,8 @@ use crate::problem::Findings;
 
 /// RTP's fixed header (RFC 3550 §5.1).
 const RTP_HEADER: u64 = 12;
+/// Largest frame of an encoder's burst.
+const MAX_FRAME: Size = Size::from_bytes(10_000_000);
 impl Side<'_> {
     pub(super) fn bulk(&self, bulk: &BulkConfig, found: &mut Findings) {
         // The payload of one packet, and the bytes buffered in the transport.
@@ -67,12 +71,16 @@ impl Side<'_> {
 
     pub(super) fn video(&self, video: &Video, found: &mut Findings) {
         let path = &self.path;
-        match (&video.file, video.rate) {
+        if let Some(encoder) = &video.encoder {
+            self.encoder(video, encoder, found);
+        }
+        match (&video.file, video.rate.or(video.encoder.map(|encoder| encoder.max))) {
             (Some(_), Some(_)) => {
-                found.add(path.key("rate"), "the `file` has its own; leave one out");
+                let key = if video.rate.is_some() { "rate" } else { "encoder" };
+                found.add(path.key(key), "the `file` has its own; leave one out");
             }
             (None, None) => {
-                let message = "needs the sizes of its frames in a `file`, or a `rate`";
+                let message = "needs the sizes of its frames in a `file`, a `rate` or an `encoder`";
                 found.add(path.clone(), message);
             }
             (Some(file), None) => match FrameTrace::open(self.files, file, video.frame()) {
@@ -115,6 +123,31 @@ impl Side<'_> {
         }
         at_most(path.key("noise"), video.noise, MAX_NOISE, found);
         at_most(path.key("deadline"), video.deadline, MAX_BUFFER, found);
+    }
+
+    fn encoder(&self, video: &Video, encoder: &EncoderConfig, found: &mut Findings) {
+        let path = self.path.key("encoder");
+        if video.rate.is_some() {
+            found.add(path.clone(), "has a rate of its own; leave `rate` or `encoder` out");
+        }
+        if encoder.min.as_bps() == 0 {
+            found.add(path.key("min"), "0bit/s makes no pictures");
+        }
+        if encoder.max < encoder.min {
+            let message = format!("{} is below `min` ({})", encoder.max, encoder.min);
+            found.add(path.key("max"), message);
+        }
+        if encoder.burst.as_bytes() == 0 || encoder.burst > MAX_FRAME {
+            let message = format!("{} is out of range: 1B to {MAX_FRAME}", encoder.burst);
+            found.add(path.key("burst"), message);
+        }
+        at_most(path.key("reaction"), encoder.reaction, MAX_BUFFER, found);
+        at_most(path.key("skip_behind"), encoder.skip_behind, MAX_BUFFER, found);
+        if self.flow.controller.is_none() {
+            let message = "follows a controller, and the flow has none";
+            let hint = "add controller = { kind = \"nada\" }, or use a `rate`".to_owned();
+            found.add(path, message).hint(hint);
+        }
     }
 
     /// This many packets every `period`, while the source sends.

@@ -7,8 +7,8 @@ pub use talkspurt_app::send_queue::{Config as SendQueue, Drop as SendDrop};
 pub use talkspurt_app::source::Config as Source;
 pub use talkspurt_app::transport::Config as Transport;
 use talkspurt_app::{playout, quality, source};
-use talkspurt_proto::rtcp;
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::{media, rtcp};
 
 /// Two peers and the data they exchange.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,6 +52,11 @@ pub struct Flow {
     /// Playout of speech at the far end.
     #[serde(default)]
     pub playout: playout::Config,
+    /// Congestion control of the RTP session, which paces its packets and asks sources for a rate: Opus, a `ladder`,
+    /// or video with an `encoder`. It adds feedback in RTCP. A transport with control of its own keeps it, as the
+    /// inner of the two. Absent: the sources send as they like, and over UDP nothing stops them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<media::Config>,
     /// Parameters of the E-model for this flow's opinion score.
     #[serde(default)]
     pub quality: quality::Config,
@@ -82,6 +87,15 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The transport's name in tables, with the controller's: `udp+nada`.
+    #[must_use]
+    pub fn carrier(&self) -> String {
+        match &self.controller {
+            None => self.transport.name(),
+            Some(controller) => format!("{}+{}", self.transport.name(), controller.name()),
+        }
+    }
+
     /// Number of flows that this one stands for.
     #[must_use]
     pub fn members(&self) -> usize {

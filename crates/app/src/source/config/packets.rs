@@ -16,7 +16,7 @@ use super::default_noise;
 pub struct Video {
     /// Frame sizes from an encoder, relative to the scenario's folder: a table (see `trace` of a link) with the
     /// columns `time` and `size`; or one size in bytes a line; or what ffprobe writes with `-show_packets` or
-    /// `-show_frames`. Times count from the first. Either this or `rate`.
+    /// `-show_frames`. Times count from the first. Either this, `rate` or `encoder`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Restart the file when it ends, until the flow stops.
@@ -25,8 +25,11 @@ pub struct Video {
     /// Constant payload bit rate: all frames have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Frame interval with `rate`, or if the `file` has no times. The start of the flow is also spread
-    /// over this time. Absent: 40 ms, which is 25 frames per second.
+    /// An encoder that follows the rate which the flow's `controller` asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<Encoder>,
+    /// Frame interval with `rate` or `encoder`, or if the `file` has no times. The start of the flow is also spread
+    /// over this time. Absent: 40 ms, which is 25 frames per second, and with `encoder` 1/30 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
     /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
@@ -48,7 +51,55 @@ impl Video {
     /// Frame interval if no file has times.
     #[must_use]
     pub fn frame(&self) -> Duration {
-        self.frame.unwrap_or(Duration::from_millis(40))
+        let nanos = if self.encoder.is_some() { 33_333_333 } else { 40_000_000 };
+        self.frame.unwrap_or(Duration::from_nanos(nanos))
+    }
+}
+
+/// A video encoder that follows a target rate: the statistical model of RFC 8593 §5, whose example values are the
+/// defaults unless something else is stated. Rates are those of RTP packets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Encoder {
+    /// Lowest rate (RFC 8593: R_min). The RFC's example is 150 kbit/s; that of RTP packets is lower at the same rate
+    /// of IP packets.
+    pub min: Rate,
+    /// Highest rate (R_max).
+    pub max: Rate,
+    /// After it has followed a request, the encoder ignores others for this long (τ_v). RFC 8867 §4.3 has 100 ms.
+    pub reaction: Duration,
+    /// A request that changes the rate by more than this share begins a burst; RFC 8593 says "abrupt". 0.5 as in
+    /// syncodecs, by authors of the RFC.
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub abrupt: f64,
+    /// Frames of a burst (K_d): the first has the size `burst`, the others are so small that the rate holds.
+    #[schemars(range(min = 2, max = 1000))]
+    pub burst_frames: u32,
+    /// The first frame of a burst (K_B).
+    pub burst: Size,
+    /// Scale of the Laplacian deviations of frame intervals (SCALE_t).
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub time_spread: f64,
+    /// Scale of the Laplacian deviations of frame sizes (SCALE_B).
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub size_spread: f64,
+    /// A frame is skipped while what waits for the pacer needs longer than this.
+    pub skip_behind: Duration,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self {
+            min: Rate::from_bps(100_000),
+            max: Rate::from_bps(1_500_000),
+            reaction: Duration::from_millis(200),
+            abrupt: 0.5,
+            burst_frames: 8,
+            burst: Size::from_bytes(13_500),
+            time_spread: 0.15,
+            size_spread: 0.15,
+            skip_behind: Duration::from_millis(500),
+        }
     }
 }
 
