@@ -225,6 +225,8 @@ fn flow(i: u32, transport: transport::Config, source: source::Config) -> Flow {
         playout: Default::default(),
         quality: Default::default(),
         rtcp: Default::default(),
+        controller: None,
+        session: None,
         ip: Default::default(),
         dscp: 0,
         sizing: Default::default(),

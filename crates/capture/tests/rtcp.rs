@@ -205,7 +205,7 @@ proptest! {
         let message = Message::Nack { media: 5, lost: Lost::list(&lost) };
         let feedback = vec![Feedback { sender: ssrc, message }];
         let (reports, name) = (blocks.clone(), cname.clone());
-        let compound = Compound { ssrc, sender, reports, cname, feedback, bye };
+        let compound = Compound { ssrc, sender, reports, cname, feedback, bye, reduced: false };
         let mut bytes = Vec::new();
         wire::emit(&compound, &mut bytes);
         prop_assert!(plain(&bytes));

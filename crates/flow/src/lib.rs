@@ -13,7 +13,7 @@ use talkspurt_app::clock::Clock;
 use talkspurt_app::codec;
 pub use talkspurt_app::file::{Disk, Files};
 use talkspurt_app::peer::{MediaSink, Sink};
-pub use talkspurt_app::peer::{Parts, Peer};
+pub use talkspurt_app::peer::{Parts, Peer, SharedControl};
 use talkspurt_app::source::{self, Config, Material};
 use talkspurt_app::transport::{self, Side};
 use talkspurt_proto::octets::Hints;
@@ -99,8 +99,18 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
     let plan = Plan { scenario, network, materials };
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
     let mut carried = Vec::new();
+    let mut sessions = BTreeMap::<&str, [Option<SharedControl>; 2]>::new();
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
-        let pair = pair(&plan, number, name, flow);
+        let mut pair = pair(&plan, number, name, flow);
+        let owner = flow.session.as_deref().unwrap_or(name);
+        if flow.controller.is_some() {
+            let shared = sessions
+                .entry(owner)
+                .or_insert_with(|| pair.each_ref().map(|parts| parts.control.clone()));
+            for (parts, shared) in pair.iter_mut().zip(shared) {
+                parts.control.clone_from(shared);
+            }
+        }
         match flow.transport.association() {
             None => peers.extend(pair.map(Peer::new)),
             Some(owner) => {
@@ -180,7 +190,7 @@ fn vacant(parts: Parts) -> Parts {
         sink: None,
         others_until: None,
         rtcp: talkspurt_proto::rtcp::Config { enabled: false, ..parts.rtcp },
-        controller: None,
+        control: None,
         ..parts
     }
 }
@@ -224,12 +234,19 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Parts; 2] {
             others_until: (sources[other].is_some() && sink.is_none()).then_some(stop),
             sink,
             rtcp: flow.rtcp.clone(),
-            controller: flow.controller.clone(),
+            control: control(flow),
             seed: scenario.seed,
             name: names[own].clone(),
             other: names[other].clone(),
         }
     })
+}
+
+/// The control of one end's media; flows of a session are given that of the flow which it is named after.
+fn control(flow: &Flow) -> Option<SharedControl> {
+    let version = talkspurt_proto::packet::IpVersion::from(flow.ip);
+    let lower_layers = flow.transport.header_bytes() + version.header_bytes();
+    flow.controller.as_ref().map(|config| SharedControl::new(config, lower_layers))
 }
 
 /// The transport with packets that fit the first link.

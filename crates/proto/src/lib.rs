@@ -23,6 +23,10 @@ mod adding_a_transport {}
 mod adding_a_controller {}
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-media-controller.md")]
+mod adding_a_media_controller {}
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-metric.md")]
 mod adding_a_metric {}
 

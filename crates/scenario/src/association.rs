@@ -1,5 +1,5 @@
-//! Flows inside another flow's SCTP association: they inherit association-wide settings from its owner and
-//! must not contradict them.
+//! Flows inside another flow's SCTP association or RTP session: they inherit its settings from its owner and must
+//! not contradict them.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +51,58 @@ pub(crate) fn adopt(scenario: &mut Scenario, tree: &Tree, written: &Written, fou
                 .add(path.key("streams"), message)
                 .hint(format!("streams = {count}, or multistreaming = false"));
         }
+    }
+}
+
+/// Gives the flows of another flow's session its controller.
+pub(crate) fn join(scenario: &mut Scenario, found: &mut Findings) {
+    let flows = &scenario.flows;
+    let mut joined = Vec::new();
+    for (name, flow) in flows {
+        let Some(owner) = &flow.session else { continue };
+        let path = Path::of(&["flows", name]);
+        let session = path.key("session");
+        let Some(other) = flows.get(owner) else {
+            let others = flows.keys().map(String::as_str).filter(|other| *other != name);
+            let hint = did_you_mean("flows", owner, others);
+            found.add(session, format!("there is no flow {owner:?}")).hint(hint);
+            continue;
+        };
+        let before = found.0.len();
+        if owner == name {
+            let hint = "leave it out: a flow has a session of its own".to_owned();
+            found.add(session, "is this flow itself").hint(hint);
+            continue;
+        } else if let Some(third) = &other.session {
+            let message =
+                format!("{owner:?} has no session of its own: it shares that of {third:?}");
+            found.add(session, message).hint(format!("session = {third:?}"));
+        } else if other.controller.is_none() {
+            let message = format!("{owner:?} has no `controller` to share");
+            let hint = format!("give flows.{owner} one, such as {{ kind = \"nada\" }}");
+            found.add(session, message).hint(hint);
+        }
+        if flow.controller.is_some() {
+            let message = format!("belongs to the session, which is that of {owner:?}");
+            found.add(path.key("controller"), message).hint("leave it out".to_owned());
+        }
+        for (key, is_equal) in [
+            ("from", flow.from == other.from),
+            ("to", flow.to == other.to),
+            ("transport", flow.transport == other.transport),
+            ("ip", flow.ip == other.ip),
+        ] {
+            if !is_equal {
+                let message = format!("differs from that of {owner:?}, whose session it shares");
+                found.add(path.key(key), message);
+            }
+        }
+        if found.0.len() == before {
+            joined.push((name.clone(), other.controller.clone()));
+        }
+    }
+    for (name, controller) in joined {
+        scenario.flows[&name].controller = controller;
     }
 }
 

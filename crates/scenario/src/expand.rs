@@ -145,19 +145,19 @@ fn replaces<'a>(
     (number <= count).then_some((group, number))
 }
 
-/// The names in a flow that may contain a `*`: of its nodes, and of the owner of its association.
+/// The names in a flow that may contain a `*`: of its nodes, and of the owners of its association and session.
 fn names_of_nodes(flow: &mut Flow) -> impl Iterator<Item = &mut String> {
     let owner = match &mut flow.transport {
         Transport::Sctp(sctp) => sctp.association.as_mut(),
         _ => None,
     };
     let ways = flow.via.iter_mut().chain(&mut flow.paths).flatten();
-    [&mut flow.from, &mut flow.to].into_iter().chain(ways).chain(owner)
+    [&mut flow.from, &mut flow.to].into_iter().chain(ways).chain(owner).chain(&mut flow.session)
 }
 
 /// Whether the members of a group differ in more than their names.
 fn varies(flow: &Flow) -> bool {
-    let owner = flow.transport.association();
+    let owner = flow.within();
     let ways = flow.via.iter().chain(&flow.paths).flatten().map(String::as_str);
     ways.chain([flow.from.as_str(), &flow.to]).chain(owner).any(|name| name.contains('*'))
 }
@@ -175,7 +175,7 @@ pub(crate) struct Written(BTreeMap<String, String>);
 
 /// The flows to check, each of which stands for as many as its `count` says, and those numbers in order.
 ///
-/// Members of an association are checked one by one, as they refer to each other by name.
+/// Members of an association or a session are checked one by one, as they refer to each other by name.
 pub(crate) fn checked(scenario: &Scenario, found: &mut Findings) -> (Scenario, Written, Vec<u32>) {
     for (name, flow) in &scenario.flows {
         let Some(count) = flow.count else { continue };
@@ -193,7 +193,7 @@ pub(crate) fn checked(scenario: &Scenario, found: &mut Findings) -> (Scenario, W
             }
         }
     }
-    let shared = scenario.flows.values().any(|flow| flow.transport.association().is_some());
+    let shared = scenario.flows.values().any(|flow| flow.within().is_some());
     let (mut flows, mut counts) = (IndexMap::new(), Vec::new());
     let mut written = BTreeMap::new();
     for alike in scenario.alike() {
@@ -213,10 +213,9 @@ pub(crate) fn checked(scenario: &Scenario, found: &mut Findings) -> (Scenario, W
     (scenario, Written(written), counts)
 }
 
-/// Takes over the members of associations, which have adopted its settings; then each is a flow of its own.
+/// Takes over the members of associations and sessions, which have adopted their settings; then each is a flow of its own.
 pub(crate) fn keep_adopted(scenario: &mut Scenario, checked: Scenario) {
-    let within = |flow: &Flow| flow.transport.association().is_some();
-    if scenario.flows.values().any(within) {
+    if scenario.flows.values().any(|flow| flow.within().is_some()) {
         scenario.flows = checked.flows;
     }
 }
@@ -237,7 +236,9 @@ pub(crate) fn leave(tree: &mut Tree, path: &str) {
     own.take(&Path::of(&["count"]));
     let origin = own.origin.clone();
     own.put(&Path::of(&["group"]), Tree::text(group, &origin));
-    for field in [&["from"][..], &["to"], &["via"], &["paths"], &["transport", "association"]] {
+    let fields =
+        [&["from"][..], &["to"], &["via"], &["paths"], &["session"], &["transport", "association"]];
+    for field in fields {
         if let Some(field) = own.at_mut(&Path::of(field)) {
             number_names(field, number);
         }

@@ -412,8 +412,8 @@ impl Reader<'_> {
                 return None;
             }
         };
-        // Members of an association are completed when they have its settings.
-        let alone = |flow: &&mut Flow| flow.transport.association().is_none();
+        // Members of an association or a session are completed when they have its settings.
+        let alone = |flow: &&mut Flow| flow.within().is_none();
         scenario.flows.values_mut().filter(alone).for_each(|flow| self.complete(flow));
         for link in scenario.links.values_mut() {
             let back = link.back.iter_mut().filter_map(|back| back.trace.as_mut());
@@ -425,6 +425,7 @@ impl Reader<'_> {
         let mut expanded = Findings::default();
         let (mut checked, written, counts) = expand::checked(&scenario, &mut expanded);
         association::adopt(&mut checked, tree, &written, &mut expanded);
+        association::join(&mut checked, &mut expanded);
         let rest = checked.flows.values_mut().filter(|flow| !alone(flow));
         rest.for_each(|flow| self.complete(flow));
         let Use { files, series, hosts, .. } = *self.wanted;

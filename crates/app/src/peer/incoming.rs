@@ -487,14 +487,14 @@ impl Incoming {
     ) {
         match (frame, session) {
             (Frame::Rtp(packet), session) => {
-                if let Some(control) = Session::control_of(session) {
-                    control.on_media(local, packet);
+                if let Some(mut it) = Session::control_of(session) {
+                    it.control.on_media(local, packet);
                 }
                 self.on_rtp(local, clock, packet, probe);
             }
             (Frame::Rtcp(compound), Some(session)) => {
-                if let Some(control) = &mut session.control {
-                    control.on_rtcp(local, compound, probe);
+                if let Some(member) = &session.control {
+                    member.lock().control.on_rtcp(local, compound, probe);
                 }
                 let rtt = session.rtcp.on_report(local, compound);
                 if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
@@ -586,7 +586,7 @@ mod tests {
             })),
             others_until: None,
             rtcp: rtcp::Config::default(),
-            controller: None,
+            control: None,
             seed: 1,
             name: "to".to_owned(),
             other: "from".to_owned(),

@@ -106,7 +106,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
         sink: (!opens).then_some(sink),
         others_until: None,
         rtcp: rtcp::Config { enabled: false, ..rtcp::Config::default() },
-        controller: None,
+        control: None,
         seed: 1,
         name: if opens { "from" } else { "to" }.to_owned(),
         other: if opens { "to" } else { "from" }.to_owned(),

@@ -30,7 +30,8 @@ pub use incoming::{MediaSink, Sink};
 pub use listener::{Captured, Listener};
 use outgoing::Outgoing;
 pub use parts::Parts;
-use session::Session;
+pub use session::SharedControl;
+use session::{Member, Session};
 pub use sizing::Sizing;
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};
@@ -228,8 +229,8 @@ impl Peer {
             self.incoming.deliver(local, &self.clock, frame, &mut self.session, stamped);
             return false;
         }
-        if let Some(control) = Session::control_of(&mut self.session) {
-            control.arrived_ecn = ecn;
+        if let Some(mut it) = Session::control_of(&self.session) {
+            it.control.arrived_ecn = ecn;
         }
         let arrival = Arrival { path, ecn, damage: Damage::None };
         self.transport.receive(local, arrival, body, stamped);
@@ -246,8 +247,8 @@ impl Peer {
         probe: &mut P,
     ) {
         let local = self.clock.local(now);
-        if let Some(control) = Session::control_of(&mut self.session) {
-            control.arrived_ecn = arrival.ecn;
+        if let Some(mut it) = Session::control_of(&self.session) {
+            it.control.arrived_ecn = arrival.ecn;
         }
         self.transport.receive(
             local,
@@ -277,8 +278,8 @@ impl Peer {
     }
 
     /// The controller of its media has decided something that its source does not know.
-    fn has_news(&mut self) -> bool {
-        Session::control_of(&mut self.session).is_some_and(|control| control.has_news())
+    fn has_news(&self) -> bool {
+        Session::control_of(&self.session).is_some_and(|it| it.control.has_news(it.number))
     }
 
     /// Whether the transport may be bypassed: always, except in tests of the bypass.
@@ -370,9 +371,9 @@ impl Peer {
             };
             match output {
                 Output::Transmit(Transmit { path, ecn, packet }) => {
-                    let ecn = match (&packet, &self.session) {
-                        (Body::Udp(Frame::Rtp(_)), Some(session)) => {
-                            session.control.as_ref().map_or(ecn, |control| control.ecn)
+                    let ecn = match &packet {
+                        Body::Udp(Frame::Rtp(_)) => {
+                            Session::control_of(&self.session).map_or(ecn, |it| it.control.ecn)
                         }
                         _ => ecn,
                     };
@@ -478,9 +479,9 @@ impl Peer {
             if let Some(loss) = session.rtcp.take_expected_loss() {
                 outgoing.set_expected_loss(loss);
             }
-            if let Some(control) = &mut session.control {
-                control.wake(local);
-                if let Some(target) = control.take_target() {
+            if let Some(mut it) = session.control.as_ref().map(Member::lock) {
+                it.control.wake(local);
+                if let Some(target) = it.control.take_target(it.number) {
                     outgoing.set_target_rate(target);
                 }
             }
@@ -498,7 +499,7 @@ impl Peer {
                 local,
                 &self.clock,
                 (&mut self.transport, passes),
-                Session::control_of(&mut self.session),
+                Session::control_of(&self.session),
                 bodies,
                 probe,
             )
@@ -510,8 +511,8 @@ impl Peer {
             && session.next().is_some_and(|at| at <= local)
             && !self.closed
         {
-            if let Some(control) = &mut session.control {
-                while let Some(compound) = control.feedback(local, &mut session.rtcp) {
+            if let Some(mut it) = session.control.as_ref().map(Member::lock) {
+                while let Some(compound) = it.control.feedback(local, &mut session.rtcp) {
                     send_if_room(local, &mut self.transport, compound, self.incoming.stream, probe);
                 }
             }
@@ -588,8 +589,8 @@ impl Peer {
             next = earlier(next, source);
             if let Some(session) = self.session.as_ref().filter(|_| !self.closed) {
                 next = earlier(next, session.next());
-                if let (Some(control), Some(outgoing)) = (&session.control, &self.outgoing) {
-                    next = earlier(next, outgoing.paced(local, control));
+                if let (Some(member), Some(outgoing)) = (&session.control, &self.outgoing) {
+                    next = earlier(next, outgoing.paced(local, &member.lock()));
                 }
             }
         }

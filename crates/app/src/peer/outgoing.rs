@@ -13,7 +13,7 @@ use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
 use super::packets::media_sender;
-use super::session::Control;
+use super::session::Controlled;
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::flexfec;
@@ -107,7 +107,7 @@ impl Outgoing {
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
-            slowly: parts.controller.is_some()
+            slowly: parts.control.is_some()
                 || media.as_ref().is_some_and(|media| media.repair.is_some()),
             media,
         }
@@ -181,7 +181,7 @@ impl Outgoing {
         local: Instant,
         clock: &Clock,
         (transport, passes): (&mut Transport, bool),
-        control: Option<&mut Control>,
+        control: Option<Controlled<'_>>,
         bodies: &mut impl Bodies,
         probe: &mut Stamped<'_, P>,
     ) -> Option<(u32, u32, BodyId)> {
@@ -259,16 +259,16 @@ impl Outgoing {
         local: Instant,
         clock: &Clock,
         transport: &mut Transport,
-        mut control: Option<&mut Control>,
+        mut control: Option<Controlled<'_>>,
         probe: &mut Stamped<'_, P>,
     ) {
         // As above, the queue is served first.
         if !self.queue.is_empty() {
-            self.drain(local, transport, control.as_deref_mut(), probe);
+            self.drain(local, transport, control.as_mut(), probe);
         }
         let Some(media) = &mut self.media else { return };
-        if let Some(control) = control.as_deref() {
-            self.source.set_backlog(control.time_for(self.queue.bytes()));
+        if let Some(it) = &control {
+            self.source.set_backlog(it.control.backlog());
         }
         let mut found = Vec::new();
         while let Some(unit) = &mut self.source.take(local) {
@@ -289,17 +289,17 @@ impl Outgoing {
         found.extend(rest.into_iter().flatten().map(|frame| (REPAIR, frame)));
         let prefix = self.prefix();
         for (index, frame) in found {
-            let room = room(local, transport, control.as_deref());
+            let room = room(local, transport, control.as_ref());
             if self.queue.is_empty() && prefix + frame.wire_bytes() <= room {
-                leave(local, index, frame, prefix > 0, transport, control.as_deref_mut(), probe);
+                leave(local, index, frame, prefix > 0, transport, control.as_mut(), probe);
             } else {
                 wait(&mut self.queue, local, index, frame, probe);
             }
         }
-        self.drain(local, transport, control.as_deref_mut(), probe);
+        self.drain(local, transport, control.as_mut(), probe);
         self.look = false;
-        if let Some(control) = control {
-            control.on_queue(local, self.queue.bytes());
+        if let Some(mut it) = control {
+            it.control.on_queue(local, it.number, self.queue.bytes());
         }
     }
 
@@ -307,7 +307,7 @@ impl Outgoing {
         &mut self,
         local: Instant,
         transport: &mut Transport,
-        mut control: Option<&mut Control>,
+        mut control: Option<&mut Controlled<'_>>,
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
@@ -325,8 +325,8 @@ impl Outgoing {
     }
 
     /// When a packet that waits for the pacer may leave. One that waits for the transport leaves at its word.
-    pub(super) fn paced(&self, local: Instant, control: &Control) -> Option<Instant> {
-        Some(control.opens()).filter(|at| *at > local && !self.queue.is_empty())
+    pub(super) fn paced(&self, local: Instant, it: &Controlled<'_>) -> Option<Instant> {
+        Some(it.control.opens(it.number)).filter(|at| *at > local && !self.queue.is_empty())
     }
 
     /// RFC 4571 §2: two length bytes precede each media packet in a stream.
@@ -363,8 +363,8 @@ fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, 
 }
 
 /// Bytes for which transport and pacer have room.
-fn room(local: Instant, transport: &Transport, control: Option<&Control>) -> usize {
-    let waits = control.is_some_and(|control| control.opens() > local);
+fn room(local: Instant, transport: &Transport, control: Option<&Controlled<'_>>) -> usize {
+    let waits = control.is_some_and(|it| it.control.opens(it.number) > local);
     if waits { 0 } else { transport.send_capacity() }
 }
 
@@ -375,11 +375,11 @@ fn leave<P: Probe>(
     frame: Frame,
     framed: bool,
     transport: &mut Transport,
-    control: Option<&mut Control>,
+    control: Option<&mut Controlled<'_>>,
     probe: &mut Stamped<'_, P>,
 ) {
-    if let (Some(control), Frame::Rtp(packet)) = (control, &frame) {
-        control.on_sent(local, packet);
+    if let (Some(it), Frame::Rtp(packet)) = (control, &frame) {
+        it.control.on_sent(local, it.number, packet);
     }
     hand_over(local, index, frame, framed, transport, probe);
 }

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use talkspurt_proto::media;
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
@@ -12,7 +11,7 @@ use talkspurt_proto::{rtcp, rtp};
 
 use super::incoming::Sink;
 use super::outgoing::Outgoing;
-use super::session::{Control, Session};
+use super::session::{Session, SharedControl, Takes};
 use super::sizing::Sizing;
 use crate::clock::Clock;
 use crate::codec::Encoding;
@@ -52,8 +51,8 @@ pub struct Parts {
     pub others_until: Option<Instant>,
     /// RTCP of a flow with media.
     pub rtcp: rtcp::Config,
-    /// Congestion control of its media, beside the transport's own.
-    pub controller: Option<media::Config>,
+    /// Congestion control of its media, beside the transport's own; clones share it.
+    pub control: Option<SharedControl>,
     /// Seed of the run and name of the flow and side: the roots of its random streams.
     pub seed: u64,
     /// For example `"flow/call/from"`.
@@ -102,8 +101,18 @@ impl Parts {
         let ssrc = sender.map_or_else(|| rng.bits() as u32, rtp::Sender::ssrc);
         let cname = self.name.clone();
         let rtcp = rtcp::Session::new(&self.rtcp, bandwidth, lower_layers, ssrc, cname, start, rng);
-        let controller = self.controller.as_ref();
-        let control = controller.map(|config| Box::new(Control::new(config, lower_layers)));
+        let takes = match &self.source {
+            Some((source, _))
+                if source.any_rate() && !matches!(source, source::Config::Speech(_)) =>
+            {
+                Takes { most: None, goes_first: false }
+            }
+            _ => Takes {
+                most: Some(speaks.map_or(Rate::ZERO, Rung::rate)),
+                goes_first: matches!(&self.source, Some((source::Config::Speech(_), _))),
+            },
+        };
+        let control = self.control.as_ref().map(|control| control.join(takes));
         Some(Box::new(Session { rtcp, control }))
     }
 }

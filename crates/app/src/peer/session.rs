@@ -1,5 +1,7 @@
 //! One end of an RTP session beside its source and sink: RTCP, and with a media controller feedback in both
-//! directions and the pacer.
+//! directions and the pacer. Flows of one session share the latter ([`SharedControl`]).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkspurt_proto::media::{self, Bytes, Decision, FeedbackInfo, MediaController, Pacer};
 use talkspurt_proto::packet::Ecn;
@@ -12,17 +14,17 @@ use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rtcp, rtp};
 
-/// RTCP of one end, and the control of its media.
+/// RTCP of one end of a flow, and the control of its media.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) rtcp: rtcp::Session,
-    pub(super) control: Option<Box<Control>>,
+    pub(super) control: Option<Member>,
 }
 
 impl Session {
-    /// The control of a session, if there is one.
-    pub(super) fn control_of(session: &mut Option<Box<Self>>) -> Option<&mut Control> {
-        session.as_deref_mut()?.control.as_deref_mut()
+    /// The control of a session, if there is one, with this flow's number in it.
+    pub(super) fn control_of(session: &Option<Box<Self>>) -> Option<Controlled<'_>> {
+        session.as_ref()?.control.as_ref().map(Member::lock)
     }
 
     /// When reports or control are due.
@@ -30,8 +32,77 @@ impl Session {
     pub(super) fn next(&self) -> Option<Instant> {
         match &self.control {
             None => self.rtcp.next(),
-            Some(control) => earlier(self.rtcp.next(), control.next()),
+            Some(member) => earlier(self.rtcp.next(), member.lock().control.next()),
         }
+    }
+}
+
+/// The control of one end of a session, which several flows can share.
+#[derive(Clone, Debug)]
+pub struct SharedControl(Arc<Mutex<Control>>);
+
+impl SharedControl {
+    /// The control of a session over this transport.
+    #[must_use]
+    pub fn new(config: &media::Config, lower_layers: u32) -> Self {
+        Self(Arc::new(Mutex::new(Control::new(config, lower_layers))))
+    }
+
+    /// Adds a flow.
+    pub(super) fn join(&self, takes: Takes) -> Member {
+        let member = Member { shared: self.clone(), number: 0 };
+        let number = member.lock().control.join(takes);
+        Member { number, ..member }
+    }
+}
+
+/// A flow's part in the control of its session.
+#[derive(Debug)]
+pub(super) struct Member {
+    shared: SharedControl,
+    number: usize,
+}
+
+impl Member {
+    /// The control, for as long as the peer of one flow uses it: those of other flows of the session have their turns
+    /// at other times.
+    pub(super) fn lock(&self) -> Controlled<'_> {
+        let control = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Controlled { control, number: self.number }
+    }
+}
+
+/// The control of a session and the number of a flow in it.
+pub(super) struct Controlled<'a> {
+    pub(super) control: MutexGuard<'a, Control>,
+    pub(super) number: usize,
+}
+
+/// What a flow takes of its session's target rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Takes {
+    /// No more than this, in RTP packets; `None` for what the others leave. Those with a limit come first.
+    pub(super) most: Option<Rate>,
+    /// Its packets do not wait for the pacer, as those of audio in libwebrtc.
+    pub(super) goes_first: bool,
+}
+
+/// A flow of the session.
+#[derive(Debug)]
+struct Stream {
+    takes: Takes,
+    /// The source does not know the latest target.
+    is_news: bool,
+    /// Bytes in its queue.
+    waiting: u64,
+    /// Mean bytes of its packets, as sources and as the controller count them.
+    sizes: [f64; 2],
+}
+
+impl Stream {
+    /// Bytes that the controller counts for each byte of an RTP packet.
+    fn counted(&self) -> f64 {
+        self.sizes[1] / self.sizes[0]
     }
 }
 
@@ -53,12 +124,9 @@ pub(super) struct Control {
     /// Bytes of transport and IP header below an RTP packet.
     lower_layers: u32,
     decision: Decision,
-    /// The source has not been told of the decision.
-    is_news: bool,
+    streams: Vec<Stream>,
     pacer: Pacer,
     sent: SentPackets,
-    /// Mean bytes of media packets, as sources and as the controller count them.
-    sizes: [f64; 2],
     received: ReceivedPackets,
     received_bytes: u64,
     /// ECN field of the packet that arrived last.
@@ -70,19 +138,18 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(config: &media::Config, lower_layers: u32) -> Self {
+    fn new(config: &media::Config, lower_layers: u32) -> Self {
         let controller = config.build();
         let decision = controller.decision();
         Self {
             bytes: config.bytes(),
             ecn: config.ecn(),
             lower_layers,
-            is_news: true,
+            streams: Vec::new(),
             pacer: Pacer::new(decision.pacing, BURST),
             decision,
             controller,
             sent: SentPackets::default(),
-            sizes: [1.0; 2],
             received: ReceivedPackets::default(),
             received_bytes: 0,
             arrived_ecn: Ecn::NotEct,
@@ -97,13 +164,20 @@ impl Control {
         earlier(self.due, self.controller.deadline())
     }
 
-    /// When the next packet may leave.
-    pub(super) fn opens(&self) -> Instant {
-        self.pacer.next()
+    fn join(&mut self, takes: Takes) -> usize {
+        self.streams.push(Stream { takes, is_news: true, waiting: 0, sizes: [1.0; 2] });
+        self.streams.iter_mut().for_each(|stream| stream.is_news = true);
+        self.streams.len() - 1
     }
 
-    /// How long this much takes to leave.
-    pub(super) fn time_for(&self, bytes: u64) -> Duration {
+    /// When the next packet of a flow may leave; in the past if it may now.
+    pub(super) fn opens(&self, number: usize) -> Instant {
+        if self.streams[number].takes.goes_first { Instant::ZERO } else { self.pacer.next() }
+    }
+
+    /// How long what waits takes to leave.
+    pub(super) fn backlog(&self) -> Duration {
+        let bytes = self.streams.iter().map(|stream| stream.waiting).sum();
         self.decision.pacing.time_for(bytes).unwrap_or(Duration::MAX)
     }
 
@@ -119,21 +193,24 @@ impl Control {
         let decision = self.controller.decision();
         if decision != self.decision {
             self.pacer.set_rate(local, decision.pacing);
-            self.is_news |= decision.target != self.decision.target;
+            if decision.target != self.decision.target {
+                self.streams.iter_mut().for_each(|stream| stream.is_news = true);
+            }
             self.decision = decision;
         }
     }
 
     /// A media packet leaves.
-    pub(super) fn on_sent(&mut self, local: Instant, packet: &rtp::Packet) {
+    pub(super) fn on_sent(&mut self, local: Instant, number: usize, packet: &rtp::Packet) {
         let payload = packet.payload.len() as u32;
         let media = packet.header_bytes() as u32 + payload;
         let counted = match self.bytes {
             Bytes::Ip => media + self.lower_layers,
             Bytes::Payload => payload,
         };
-        let is_first = self.sizes[1] <= 1.0;
-        for (mean, bytes) in self.sizes.iter_mut().zip([media, counted]) {
+        let sizes = &mut self.streams[number].sizes;
+        let is_first = sizes[1] <= 1.0;
+        for (mean, bytes) in sizes.iter_mut().zip([media, counted]) {
             let bytes = f64::from(bytes.max(1));
             *mean = if is_first { bytes } else { *mean + (bytes - *mean) / 16.0 };
         }
@@ -142,26 +219,42 @@ impl Control {
         self.controller.on_sent(local, &media::Sent { sequence, bytes: counted });
     }
 
-    /// The length of what waits changed.
-    pub(super) fn on_queue(&mut self, local: Instant, bytes: u64) {
-        self.controller.on_queue(local, bytes);
+    /// The length of a flow's queue changed.
+    pub(super) fn on_queue(&mut self, local: Instant, number: usize, bytes: u64) {
+        if std::mem::replace(&mut self.streams[number].waiting, bytes) == bytes {
+            return;
+        }
+        let all = self.streams.iter().map(|stream| stream.waiting).sum();
+        self.controller.on_queue(local, all);
         self.decide(local);
     }
 
-    /// True if there is a target that the source does not know.
-    pub(super) const fn has_news(&self) -> bool {
-        self.is_news
+    /// True if there is a target that the flow's source does not know.
+    pub(super) fn has_news(&self, number: usize) -> bool {
+        self.streams[number].is_news
     }
 
-    /// The rate at which the source should encode, with media headers and without those of the layers below, if it
-    /// changed.
-    pub(super) fn take_target(&mut self) -> Option<Rate> {
-        if !std::mem::take(&mut self.is_news) {
+    /// The rate at which a flow's source should encode, with media headers and without those of the layers below, if
+    /// it changed.
+    pub(super) fn take_target(&mut self, number: usize) -> Option<Rate> {
+        if !std::mem::take(&mut self.streams[number].is_news) {
             return None;
         }
-        let share = self.sizes[0] / self.sizes[1];
-        let target = self.decision.target.as_bps() as f64 * share;
-        Some(Rate::from_bps(target as u64))
+        let mut rest = self.decision.target.as_bps() as f64;
+        let mut elastic = 0_u32;
+        for (place, stream) in self.streams.iter().enumerate() {
+            let Some(most) = stream.takes.most else {
+                elastic += 1;
+                continue;
+            };
+            let given = (most.as_bps() as f64 * stream.counted()).min(rest);
+            if place == number {
+                return Some(Rate::from_bps((given / stream.counted()) as u64));
+            }
+            rest -= given;
+        }
+        let share = rest / f64::from(elastic.max(1)) / self.streams[number].counted();
+        Some(Rate::from_bps(share as u64))
     }
 
     /// A media packet of the other side arrived.

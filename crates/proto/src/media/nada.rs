@@ -142,8 +142,8 @@ const FILTERED: usize = 15;
 const FEWEST: usize = 5;
 /// Loss intervals in the average and their weights (RFC 5348 §5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
-/// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), estimated anew by dropping the
-/// oldest.
+/// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), the oldest of which is dropped
+/// so that the delay is estimated again.
 const BASE_SPAN: Duration = Duration::from_secs(60);
 const BASE_SPANS: usize = 10;
 

@@ -182,7 +182,7 @@ fn the_congestion_signal_settles_where_section_4_3_says() {
                     bytes,
                 });
                 sequence += 1;
-                now = now + Duration::from_millis(5);
+                now += Duration::from_millis(5);
             }
             let rtt = Some(Duration::from_millis(40));
             nada.on_reports(now, &reports, &FeedbackInfo { rtt });

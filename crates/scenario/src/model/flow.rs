@@ -57,6 +57,12 @@ pub struct Flow {
     /// inner of the two. Absent: the sources send as they like, and over UDP nothing stops them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<media::Config>,
+    /// Name of the flow whose RTP session this one shares: one controller, one pacer and one feedback for both, as
+    /// WebRTC has for the audio and video of a call (RFC 9143, BUNDLE). Both have the same ends and `transport`, and
+    /// the `controller` is that flow's. Speech is never held back by the pacer, and takes
+    /// its rate before video. The packets of each flow keep ports of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Parameters of the E-model for this flow's opinion score.
     #[serde(default)]
     pub quality: quality::Config,
@@ -94,6 +100,12 @@ impl Flow {
             None => self.transport.name(),
             Some(controller) => format!("{}+{}", self.transport.name(), controller.name()),
         }
+    }
+
+    /// The flow whose association or session it shares.
+    #[must_use]
+    pub fn within(&self) -> Option<&str> {
+        self.transport.association().or(self.session.as_deref())
     }
 
     /// Number of flows that this one stands for.
