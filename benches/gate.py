@@ -21,7 +21,7 @@ from benches.cost import FailedError
 
 FILE = Path(__file__).with_name("limits.toml")
 UPDATE = "make bench-gate ARGS=--update"
-LENGTHS = {"w1": (2, 3), "w2": (2, 4), "w2a": (2, 4), "w3": (2, 6), "w3d": (2, 4)}
+LENGTHS = {"w1": (2, 3), "w2": (2, 4), "w2a": (2, 4), "w3": (2, 6), "w3d": (2, 4), "w7": (2, 4)}
 """Shorter than in ``make bench``: together they take less than a minute."""
 
 

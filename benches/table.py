@@ -23,6 +23,7 @@ WORKLOADS = {
     "w4-parquet": "W1 for 20 s, a row for each packet on each link on disk",
     "w5-1000": "1000 bulk TCP SACK flows",
     "w6-100": "100 stations that saturate a cell of 802.11b",
+    "w7": "500 calls of speech and video under NADA, statistics of each",
 }
 TIMES = 3
 

@@ -18,7 +18,7 @@ LAYERS = """
 math metric time units rng seq packet gauge octets prefetch profile validate
 rtp rtcp frame rfc4571
 endpoint transport
-rtt congestion rate
+rtt congestion rate media
 udp tcp dccp sctp tfrc external
 body
 wire

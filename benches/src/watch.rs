@@ -74,7 +74,7 @@ impl Watch {
             "w4" => Self::Ns2,
             "w4-pcapng" => Self::Pcapng(None),
             "w4-parquet" => Self::Packets,
-            _ if workload.starts_with("w2") => Self::Stats,
+            _ if workload.starts_with("w2") || workload == "w7" => Self::Stats,
             _ => Self::Nothing,
         }
     }

@@ -16,7 +16,7 @@ use talkspurt_scenario::model::{
 };
 
 /// Workload names, for the usage message.
-pub(crate) const NAMES: &str = "w1|w2|w2-N|w2a|w3|w3d|w4|w4-pcapng|w4-parquet|w5-N|w6-N";
+pub(crate) const NAMES: &str = "w1|w2|w2-N|w2a|w3|w3d|w4|w4-pcapng|w4-parquet|w5-N|w6-N|w7";
 
 /// Bytes of an IP packet of bulk TCP data; its service time at the core is the hosts' noise.
 const SEGMENT: u64 = 1040;
@@ -28,7 +28,7 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<S
     let mbps = |rate: u64| Rate::from_bps(1_000_000 * rate);
     let (stem, number) = name.split_once('-').unwrap_or((name, ""));
     let count = || number.parse::<u32>().ok().filter(|count| *count > 0);
-    if noise && matches!(stem, "w2" | "w2a" | "w6") {
+    if noise && matches!(stem, "w2" | "w2a" | "w6" | "w7") {
         return None;
     }
     let core = |rate, queue| Core { rate, queue, noise };
@@ -53,6 +53,7 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<S
             let core = core(mbps(2 * u64::from(flows)), drop_tail(5 * flows));
             bulk(flows, &core, seconds.unwrap_or(10))
         }
+        ("w7", "") => controlled(500, seconds.unwrap_or(100)),
         ("w6", _) => saturated(count()?, seconds.unwrap_or(100)),
         _ => return None,
     };
@@ -128,6 +129,29 @@ fn voice(flows: u32, seconds: u64, playout: playout::Config) -> Scenario {
         flow.playout = playout;
         flow
     })
+}
+
+/// W7: calls of speech and video in one session each under NADA, with adaptive playout, over a core that gives a
+/// call three quarters of what it could send.
+fn controlled(calls: u32, seconds: u64) -> Scenario {
+    let rate = Rate::from_bps(1_200_000 * u64::from(calls));
+    let core = Core { rate, queue: drop_tail(50 * calls), noise: false };
+    let udp = || transport::Config::Udp(Default::default());
+    let mut scenario = dumbbell(calls, &core, seconds, |i| {
+        let video = serde_json::from_value(json!({ "encoder": {} })).expect("an encoder");
+        let mut flow = flow(i, udp(), source::Config::Video(video));
+        let nada = serde_json::from_value(json!({ "kind": "nada" })).expect("a controller");
+        flow.controller = Some(nada);
+        flow
+    });
+    for i in 0..calls {
+        let speech = serde_json::from_value(json!({ "codec": Codec::Pcmu })).expect("a codec");
+        let mut sound = flow(i, udp(), source::Config::Speech(speech));
+        sound.session = Some(format!("f{i}"));
+        sound.controller.clone_from(&scenario.flows[&format!("f{i}")].controller);
+        scenario.flows.insert(format!("sound{i}"), sound);
+    }
+    scenario
 }
 
 /// The fixed playout buffer of W2.

@@ -216,6 +216,16 @@ impl Config {
         of_config!(self, config => config.fit(mtu, version));
     }
 
+    /// True if it asks sources for rates ([`Event::TargetRate`](talkspurt_proto::endpoint::Event::TargetRate)).
+    #[must_use]
+    pub fn asks_for_rates(&self) -> bool {
+        match self {
+            Self::Tfrc(_) | Self::Beritelli(_) => true,
+            Self::Dccp(dccp) => dccp.ccid.is_rate_based(),
+            _ => false,
+        }
+    }
+
     /// Its default limit of the send queue in frames.
     #[must_use]
     pub fn waiting_packets(&self) -> u32 {

@@ -6,13 +6,13 @@ use talkspurt_app::source::Config as Source;
 use talkspurt_app::transport;
 use talkspurt_flow::{Materials, Parts, Peer, parts};
 use talkspurt_live::{Encapsulation, wrap};
+use talkspurt_proto::media::breaker::{Breaker, Trip};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
 use talkspurt_proto::wire::{Ends, Hints};
 use talkspurt_scenario::Point;
 
-use crate::breaker::{Breaker, Trip};
 use crate::plan::{Plan, Traffic};
 use crate::wire::Wire;
 

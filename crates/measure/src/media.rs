@@ -15,6 +15,7 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp;
 use talkspurt_proto::endpoint::{Arrival, Listener as _};
 use talkspurt_proto::gauge::Gauge;
+use talkspurt_proto::media::breaker::{self, Breaker};
 use talkspurt_proto::packet::{IpVersion, Packet, PathId};
 use talkspurt_proto::probe::{Note, Probe as _};
 use talkspurt_proto::time::{Duration, Instant};
@@ -23,7 +24,6 @@ use talkspurt_proto::units::Rate;
 use talkspurt_proto::wire::udp;
 use talkspurt_scenario::Point;
 
-use crate::breaker::{self, Breaker};
 use crate::bucket::Bucket;
 use crate::devices::Devices;
 use crate::direct::ReceivedPacket;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use talkspurt_app::codec::Codec;
 use talkspurt_app::file::Disk;
 use talkspurt_app::source::Config as Source;
+use talkspurt_proto::media::breaker;
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::rtp;
 use talkspurt_proto::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use talkspurt_scenario::{Point, resolve};
 use crate::protocol::Protocol;
 use crate::seal::OVERHEAD;
 use crate::transport::Transport;
-use crate::{Failure, breaker, codecs};
+use crate::{Failure, codecs};
 
 /// Quiet time before the flows, in which the clocks are compared over an idle path.
 pub(crate) const LEAD: Duration = Duration::from_secs(1);

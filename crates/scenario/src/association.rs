@@ -89,7 +89,7 @@ pub(crate) fn join(scenario: &mut Scenario, found: &mut Findings) {
         for (key, is_equal) in [
             ("from", flow.from == other.from),
             ("to", flow.to == other.to),
-            ("transport", flow.transport == other.transport),
+            ("transport", flow.transport.protocol() == other.transport.protocol()),
             ("ip", flow.ip == other.ip),
         ] {
             if !is_equal {

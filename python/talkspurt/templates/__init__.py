@@ -26,6 +26,7 @@ Name = Literal[
     "satellite",
     "leo",
     "video",
+    "webrtc-call",
     "controllers",
     "many-flows",
     "failover",

@@ -482,7 +482,7 @@ impl Peer {
             if let Some(mut it) = session.control.as_ref().map(Member::lock) {
                 it.control.wake(local);
                 if let Some(target) = it.control.take_target(it.number) {
-                    outgoing.set_target_rate(target);
+                    outgoing.set_target_rate(target, false);
                 }
             }
         }
@@ -553,7 +553,7 @@ impl Peer {
             Event::TargetRate(rate) => {
                 // Recorded when a frame is made at it.
                 if let Some(outgoing) = &mut self.outgoing {
-                    outgoing.set_target_rate(rate);
+                    outgoing.set_target_rate(rate, true);
                 }
                 return;
             }

@@ -36,6 +36,8 @@ pub(super) struct Outgoing {
     slowly: bool,
     source: Source,
     queue: SendQueue,
+    /// Rates that the session and the transport request.
+    asked: [Rate; 2],
 }
 
 /// The fields needed for each packet are on the first cache line.
@@ -103,6 +105,7 @@ impl Outgoing {
         Self {
             source: config.build(material, parts.transport.unit_bytes(), setting),
             queue: SendQueue::new(parts.send_queue),
+            asked: [Rate::from_bps(u64::MAX); 2],
             stream: parts.transport.is_stream(),
             joins: parts.transport.joins_writes(),
             generated: 0,
@@ -117,8 +120,10 @@ impl Outgoing {
         self.look = true;
     }
 
-    /// The transport's controller requests this rate.
-    pub(super) fn set_target_rate(&mut self, rate: Rate) {
+    /// A controller requests this rate: the transport's, or else the session's. The lower of the two holds.
+    pub(super) fn set_target_rate(&mut self, rate: Rate, of_transport: bool) {
+        self.asked[usize::from(of_transport)] = rate;
+        let rate = self.asked[0].min(self.asked[1]);
         let repair = self.repair();
         self.source.set_target_rate(repair.map_or(rate, |repair| repair.source_rate(rate)));
     }
@@ -262,6 +267,10 @@ impl Outgoing {
         mut control: Option<Controlled<'_>>,
         probe: &mut Stamped<'_, P>,
     ) {
+        if control.as_ref().is_some_and(|it| it.control.is_stopped()) {
+            self.give_up(local, clock, probe);
+            return;
+        }
         // As above, the queue is served first.
         if !self.queue.is_empty() {
             self.drain(local, transport, control.as_mut(), probe);
@@ -322,6 +331,21 @@ impl Outgoing {
             let Some((index, frame)) = self.queue.pop(room) else { break };
             leave(local, index, frame, prefix > 0, transport, control.as_deref_mut(), probe);
         }
+    }
+
+    /// Discards what waits and what the source makes: nothing is sent any more.
+    #[cold]
+    fn give_up<P: Probe>(&mut self, local: Instant, clock: &Clock, probe: &mut Stamped<'_, P>) {
+        while let Some(unit) = self.source.take(local) {
+            self.generated += 1;
+            note_generated(local, clock, &unit, probe);
+            let frame = Frame::Data(Payload::default());
+            wait(&mut self.queue, local, unit.index, frame, probe);
+        }
+        while let Some((index, _)) = self.queue.pop(usize::MAX) {
+            note_discarded(local, index, probe);
+        }
+        self.look = false;
     }
 
     /// When a packet that waits for the pacer may leave. One that waits for the transport leaves at its word.

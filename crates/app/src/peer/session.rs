@@ -175,6 +175,11 @@ impl Control {
         if self.streams[number].takes.goes_first { Instant::ZERO } else { self.pacer.next() }
     }
 
+    /// True if the controller has ended the session.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.decision.stop.is_some()
+    }
+
     /// How long what waits takes to leave.
     pub(super) fn backlog(&self) -> Duration {
         let bytes = self.streams.iter().map(|stream| stream.waiting).sum();

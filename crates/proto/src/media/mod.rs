@@ -6,11 +6,13 @@
 //! Controllers see what was sent, and a [`PacketReport`] on each packet. RFC 8888 and transport-wide feedback both
 //! provide these.
 
+pub mod breaker;
 pub mod nada;
 mod pacer;
 
 use std::fmt::Debug;
 
+use breaker::Trip;
 pub use pacer::Pacer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,8 @@ pub struct Decision {
     pub pacing: Rate,
     /// Most bytes in flight, if there is a limit.
     pub window: Option<u64>,
+    /// Nothing is sent from now on, and why.
+    pub stop: Option<Trip>,
 }
 
 /// What of a packet a controller counts as its bytes.
@@ -126,6 +130,8 @@ macro_rules! media_controllers {
 media_controllers! {
     /// Network-Assisted Dynamic Adaptation (RFC 8698).
     Nada(nada::Config) "nada";
+    /// A fixed rate, until a circuit breaker of RFC 8083 stops the session.
+    Fixed(breaker::Config) "fixed";
 }
 
 impl Validate for Config {

@@ -509,6 +509,7 @@ impl MediaController for Nada {
             target: rate((self.r_ref - self.shaping()).max(self.min)),
             pacing: rate((self.r_ref + self.shaping()).min(self.max)),
             window: None,
+            stop: None,
         }
     }
 

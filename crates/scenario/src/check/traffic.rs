@@ -143,8 +143,8 @@ impl Side<'_> {
         }
         at_most(path.key("reaction"), encoder.reaction, MAX_BUFFER, found);
         at_most(path.key("skip_behind"), encoder.skip_behind, MAX_BUFFER, found);
-        if self.flow.controller.is_none() {
-            let message = "follows a controller, and the flow has none";
+        if self.flow.controller.is_none() && !self.flow.transport.asks_for_rates() {
+            let message = "follows a controller, and neither the flow nor its transport has one";
             let hint = "add controller = { kind = \"nada\" }, or use a `rate`".to_owned();
             found.add(path, message).hint(hint);
         }

@@ -58,7 +58,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<media::Config>,
     /// Name of the flow whose RTP session this one shares: one controller, one pacer and one feedback for both, as
-    /// WebRTC has for the audio and video of a call (RFC 9143, BUNDLE). Both have the same ends and `transport`, and
+    /// WebRTC has for the audio and video of a call (RFC 9143, BUNDLE). Both have the same ends and protocol, and
     /// the `controller` is that flow's. Speech is never held back by the pacer, and takes
     /// its rate before video. The packets of each flow keep ports of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,23 +1,125 @@
-//! Circuit breakers for traffic without congestion control (RFC 8083 §4), on the reports that each end sends
-//! once a second in place of RTCP.
+//! Circuit breakers for traffic without congestion control (RFC 8083 §4), on reports once a second: those of a
+//! measurement, or per-packet feedback taken together.
 //!
 //! A sender stops for good if no report comes for five seconds (§4.1 asks for three intervals of at least five
 //! seconds; a measurement need not wait so long), if five reports in a row tell of no arrival (§4.2), or if it
 //! sends more than ten times what TCP would at the reported loss and round-trip time (§4.3). Media usability
 //! (§4.4) is what is measured, and stops nothing.
 
-use talkspurt_proto::time::{Duration, Instant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Decision, FeedbackInfo, MediaController, MediaControllerConfig, Sent};
+use crate::gauge::Gauge;
+use crate::packet::Ecn;
+use crate::rtcp::PacketReport;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+use crate::validate::{ConfigError, Validate};
 
 /// Time between reports, Tdr.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Time without a report after which a sender stops.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reports without arrivals, k.
 const NO_ARRIVALS: usize = 5;
 
+/// A fixed rate, until a circuit breaker stops the session for good.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The rate at which sources encode, in IP packets; the pacer adds a quarter, so that bursts leave soon.
+    pub rate: Rate,
+}
+
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let is_zero = self.rate.as_bps() == 0;
+        is_zero.then(|| ConfigError::new("rate", "0bit/s sends nothing")).into_iter().collect()
+    }
+}
+
+impl MediaControllerConfig for Config {
+    fn build(&self) -> Box<dyn MediaController> {
+        Box::new(Fixed {
+            rate: self.rate,
+            breaker: Breaker::default(),
+            highest: 0,
+            arrived: 0,
+            next: None,
+            trip: None,
+        })
+    }
+    fn name(&self) -> String {
+        "fixed".to_owned()
+    }
+    fn bytes(&self) -> Bytes {
+        Bytes::Ip
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    fn feedback_interval(&self) -> Option<Duration> {
+        None
+    }
+    fn max(&self) -> Rate {
+        self.rate
+    }
+}
+
+/// The controller of a [`Config`].
+#[derive(Debug)]
+struct Fixed {
+    rate: Rate,
+    breaker: Breaker,
+    /// One more than the highest number that arrived, and how many arrived.
+    highest: u64,
+    arrived: u64,
+    /// When the reports so far are taken together.
+    next: Option<Instant>,
+    trip: Option<Trip>,
+}
+
+impl MediaController for Fixed {
+    fn on_sent(&mut self, now: Instant, sent: &Sent) {
+        self.breaker.on_sent(now, sent.bytes);
+        self.next.get_or_insert(now + INTERVAL);
+    }
+    fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo) {
+        for report in reports.iter().filter(|report| report.arrived.is_some()) {
+            // What arrives out of order counts as lost.
+            if report.sequence >= self.highest {
+                self.highest = report.sequence + 1;
+                self.arrived += 1;
+            }
+        }
+        if self.next.is_none_or(|next| now < next) {
+            return;
+        }
+        self.next = Some(now + INTERVAL);
+        let rtt = feedback.rtt.unwrap_or_default();
+        let trip = self.breaker.on_report(now, self.highest, self.arrived, rtt);
+        self.trip = self.trip.or(trip);
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.breaker.times_out().filter(|_| self.trip.is_none())
+    }
+    fn on_timeout(&mut self, now: Instant) {
+        self.trip = self.trip.or(self.breaker.on_time(now));
+    }
+    fn decision(&self) -> Decision {
+        let pacing = Rate::from_bps(self.rate.as_bps() / 4 * 5);
+        Decision { target: self.rate, pacing, window: None, stop: self.trip }
+    }
+    fn observe(&self, tell: &mut dyn FnMut(Gauge, f64)) {
+        let rate = if self.trip.is_some() { 0 } else { self.rate.as_bps() };
+        tell(Gauge::TargetRate, rate as f64);
+    }
+}
+
 /// Why a sender had to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trip {
+pub enum Trip {
     /// No reports came.
     Reports,
     /// Nothing arrived.
@@ -27,7 +129,9 @@ pub(crate) enum Trip {
 }
 
 impl Trip {
-    pub(crate) const fn words(self) -> &'static str {
+    /// The reason in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
         match self {
             Self::Reports => "no reports came back for 5 s (RFC 8083 §4.1)",
             Self::Media => "nothing arrived in five report intervals (RFC 8083 §4.2)",
@@ -51,7 +155,7 @@ struct Counts {
 
 /// The breakers of one sender.
 #[derive(Debug, Default)]
-pub(crate) struct Breaker {
+pub struct Breaker {
     began: Option<Instant>,
     heard: Option<Instant>,
     sent: u64,
@@ -65,14 +169,14 @@ pub(crate) struct Breaker {
 
 impl Breaker {
     /// A packet of this length left.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u32) {
+    pub fn on_sent(&mut self, now: Instant, bytes: u32) {
         self.began.get_or_insert(now);
         self.sent += 1;
         self.sent_bytes += u64::from(bytes);
     }
 
     /// A report on everything so far came; `rtt` is the latest round-trip time.
-    pub(crate) fn on_report(
+    pub fn on_report(
         &mut self,
         now: Instant,
         highest: u64,
@@ -142,8 +246,15 @@ impl Breaker {
         bytes / seconds > 10.0 * tcp
     }
 
+    /// When reports will have been missing for too long.
+    #[must_use]
+    pub fn times_out(&self) -> Option<Instant> {
+        Some(self.heard.max(self.began)? + REPORT_TIMEOUT)
+    }
+
     /// Whether reports have been missing for too long.
-    pub(crate) fn on_time(&self, now: Instant) -> Option<Trip> {
+    #[must_use]
+    pub fn on_time(&self, now: Instant) -> Option<Trip> {
         let since = self.heard.max(self.began)?;
         (self.began.is_some() && now.saturating_since(since) >= REPORT_TIMEOUT)
             .then_some(Trip::Reports)
@@ -239,6 +350,46 @@ mod tests {
         assert_eq!(breaker.on_time(second(6)), Some(Trip::Reports));
         assert_eq!(breaker.on_report(second(6), 1, 1, Duration::from_millis(10)), None);
         assert_eq!(breaker.on_time(second(10)), None);
+    }
+
+    /// Packets of 1000 bytes, 400 a second, of which one in ten is lost, with feedback each 100 ms: §4.3 as above.
+    #[test]
+    fn a_session_stops_at_ten_times_tcp() {
+        let mut controller = Config { rate: Rate::from_bps(4_000_000) }.build();
+        let (mut now, mut reports, mut stopped) = (Instant::ZERO, Vec::new(), None);
+        for sequence in 0..4000 {
+            controller.on_sent(now, &Sent { sequence, bytes: 1000 });
+            let arrived = (sequence % 10 != 5).then_some(now);
+            let (ecn, bytes, arrived_untimed) = (Ecn::NotEct, 1000, false);
+            reports.push(PacketReport {
+                sequence,
+                sent: now,
+                arrived,
+                arrived_untimed,
+                ecn,
+                bytes,
+            });
+            now += Duration::from_micros(2500);
+            if sequence % 40 == 39 {
+                let rtt = Some(Duration::from_millis(100));
+                controller.on_reports(now, &std::mem::take(&mut reports), &FeedbackInfo { rtt });
+            }
+            if let Some(trip) = controller.decision().stop {
+                stopped.get_or_insert((now.as_nanos() / 1_000_000_000, trip));
+            }
+        }
+        assert_eq!(stopped, Some((4, Trip::Congestion)));
+    }
+
+    #[test]
+    fn a_session_without_feedback_stops() {
+        let mut controller = Config { rate: Rate::from_bps(4_000_000) }.build();
+        assert_eq!(controller.deadline(), None);
+        controller.on_sent(second(1), &Sent { sequence: 0, bytes: 1000 });
+        assert_eq!(controller.deadline(), Some(second(6)));
+        controller.on_timeout(second(6));
+        assert_eq!(controller.decision().stop, Some(Trip::Reports));
+        assert_eq!(controller.deadline(), None);
     }
 
     #[test]
