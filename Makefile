@@ -150,7 +150,7 @@ bench-peers: tools ## compare the speed with ns-2 and ns-3; writes docs/performa
 
 # New inputs are stored in fuzz/corpus, failures in fuzz/artifacts.
 TIME ?= 60
-TARGETS ?= wire dccp tcp sctp measure direct talk emulate capture
+TARGETS ?= wire media dccp tcp sctp measure direct talk emulate capture
 fuzz: ## fuzz parsers, endpoints, measurements, emulations and captures, TIME seconds for each of TARGETS
 	@cargo +nightly --version > /dev/null 2>&1 || { echo "A nightly Rust toolchain is needed: rustup toolchain install nightly"; exit 1; }
 	@cargo fuzz --version > /dev/null 2>&1 || { echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked"; exit 1; }

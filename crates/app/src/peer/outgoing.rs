@@ -36,8 +36,6 @@ pub(super) struct Outgoing {
     slowly: bool,
     source: Source,
     queue: SendQueue,
-    /// Rates that the session and the transport request.
-    asked: [Rate; 2],
 }
 
 /// The fields needed for each packet are on the first cache line.
@@ -54,6 +52,8 @@ struct Media {
     /// Payload type of each encoding, the best first.
     payload_types: Vec<u8>,
     repair: Option<Box<flexfec::Sender>>,
+    /// Rates that the session and the transport request.
+    asked: [Rate; 2],
 }
 
 /// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
@@ -64,7 +64,8 @@ const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
 
 impl Media {
     fn new(rtp: rtp::Sender, ticks: u32, payload_types: Vec<u8>) -> Self {
-        Self { rtp, ticks, marked: 0, own: payload_types[0], payload_types, repair: None }
+        let asked = [Rate::from_bps(u64::MAX); 2];
+        Self { rtp, ticks, marked: 0, own: payload_types[0], payload_types, repair: None, asked }
     }
 }
 
@@ -105,7 +106,6 @@ impl Outgoing {
         Self {
             source: config.build(material, parts.transport.unit_bytes(), setting),
             queue: SendQueue::new(parts.send_queue),
-            asked: [Rate::from_bps(u64::MAX); 2],
             stream: parts.transport.is_stream(),
             joins: parts.transport.joins_writes(),
             generated: 0,
@@ -122,8 +122,11 @@ impl Outgoing {
 
     /// A controller requests this rate: the transport's, or else the session's. The lower of the two holds.
     pub(super) fn set_target_rate(&mut self, rate: Rate, of_transport: bool) {
-        self.asked[usize::from(of_transport)] = rate;
-        let rate = self.asked[0].min(self.asked[1]);
+        let lower = self.media.as_mut().map(|media| {
+            media.asked[usize::from(of_transport)] = rate;
+            media.asked[0].min(media.asked[1])
+        });
+        let rate = lower.unwrap_or(rate);
         let repair = self.repair();
         self.source.set_target_rate(repair.map_or(rate, |repair| repair.source_rate(rate)));
     }

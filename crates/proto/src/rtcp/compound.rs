@@ -119,9 +119,10 @@ impl Compound {
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         let feedback: usize = self.feedback.iter().map(Feedback::wire_bytes).sum();
+        let feedback = feedback + if self.bye { 8 } else { 0 };
         if self.reduced {
             return feedback;
         }
-        self.report_bytes() + self.sdes_bytes() + feedback + if self.bye { 8 } else { 0 }
+        self.report_bytes() + self.sdes_bytes() + feedback
     }
 }

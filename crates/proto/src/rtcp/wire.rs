@@ -19,7 +19,7 @@ pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
         emit_sdes(compound, out);
     }
     compound.feedback.iter().for_each(|feedback| feedback.emit(out));
-    if compound.bye && !compound.reduced {
+    if compound.bye {
         emit_header(1, BYE, 8, out);
         out.extend_from_slice(&compound.ssrc.to_be_bytes());
     }
@@ -98,16 +98,25 @@ pub fn parse(bytes: &[u8]) -> Result<Compound, WireError> {
                 compound.reduced = false;
                 parse_report(&part, &mut compound)?;
             }
+            // Feedback alone has no CNAME.
+            SDES if compound.reduced => {}
             SDES => parse_sdes(&part, &mut compound)?,
             BYE => parse_bye(&part, &mut compound)?,
-            RTPFB | PSFB => compound.feedback.push(Feedback::parse(
-                part.packet_type,
-                part.count as u8,
-                part.content,
-            )?),
+            RTPFB | PSFB => {
+                let (format, content) = (part.count as u8, part.content);
+                let feedback = Feedback::parse(part.packet_type, format, content)?;
+                if compound.reduced && compound.feedback.is_empty() {
+                    compound.ssrc = feedback.sender;
+                }
+                // What says nothing is not written either.
+                compound.feedback.extend(Some(feedback).filter(|it| it.wire_bytes() > 0));
+            }
             _ => {}
         }
         rest = behind;
+    }
+    if compound.reduced && compound.feedback.is_empty() {
+        return Err(WireError::Malformed("RTCP feedback without content"));
     }
     Ok(compound)
 }

@@ -32,6 +32,7 @@ proptest! {
         hostile::play::<Dccp>(&script);
         hostile::play::<Tcp>(&script);
         hostile::play::<Sctp>(&script);
+        hostile::media::play(&script);
     }
 
     #[test]

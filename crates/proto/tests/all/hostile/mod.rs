@@ -8,6 +8,7 @@
 //! the targets in `fuzz/`, which look for scripts that reach what none has reached.
 
 pub mod dccp;
+pub mod media;
 mod repair;
 pub mod sctp;
 pub mod tcp;

@@ -1,0 +1,106 @@
+//! A session whose receiver lies: reports on packets that were never sent, numbers and clocks that jump, silence.
+
+use bytes::Bytes;
+use talkspurt_proto::frame::{self, Frame};
+use talkspurt_proto::media::{Config, FeedbackInfo, MediaController, Sent, breaker, nada};
+use talkspurt_proto::octets::Hints;
+use talkspurt_proto::rtcp::congestion::{CongestionControl, Metric, Stream};
+use talkspurt_proto::rtcp::{Message, ReceivedPackets, SentPackets};
+use talkspurt_proto::{Duration, Ecn, Instant, Rate};
+
+use super::Script;
+
+const SSRCS: [u32; 3] = [1, 2, 0xffff_ffff];
+/// NADA over any rates, at one rate, and by its authors; and a fixed rate.
+fn controllers() -> [Config; 4] {
+    let mbps = |rate: u64| Rate::from_bps(rate * 1_000_000);
+    let narrow = nada::Config { min: mbps(1), max: mbps(1), priority: 100.0, ..Default::default() };
+    let wide = nada::Config {
+        profile: nada::Profile::Ns3Rmcat,
+        min: Rate::from_bps(1),
+        max: mbps(100_000),
+        ..Default::default()
+    };
+    [
+        Config::Nada(nada::Config::default()),
+        Config::Nada(wide),
+        Config::Nada(narrow),
+        Config::Fixed(breaker::Config { rate: mbps(1) }),
+    ]
+}
+
+/// Plays a script against each controller.
+pub fn play(bytes: &[u8]) {
+    for config in controllers() {
+        run(&mut Script::new(bytes), &config, config.build());
+    }
+}
+
+fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaController>) {
+    let (mut sent, mut received) = (SentPackets::default(), ReceivedPackets::default());
+    let mut now = Instant::ZERO;
+    let mut sequence = script.u16();
+    while !script.is_over() {
+        let what = script.byte();
+        match what >> 5 {
+            0 | 1 => {
+                let ssrc = script.pick(&SSRCS);
+                sequence = sequence.wrapping_add(u16::from(what & 3));
+                let bytes = u32::from(script.u16());
+                let number = sent.on_sent(now, ssrc, sequence, bytes);
+                controller.on_sent(now, &Sent { sequence: number, bytes });
+            }
+            2 => now += Duration::from_micros(u64::from(script.u16()) << (what & 0x1f).min(16)),
+            3 => {
+                let ecn = script.pick(&[Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
+                let ssrc = if what & 1 == 0 { script.u32() } else { script.pick(&SSRCS) };
+                received.on_packet(now, ssrc, script.u16(), ecn);
+            }
+            4 => {
+                let streams = received.report(now, usize::from(script.byte()));
+                let report = CongestionControl { streams, timestamp: script.u32() };
+                tell(now, &mut sent, &report, controller.as_mut());
+            }
+            5 => {
+                let count = usize::from(script.byte());
+                let metrics = (0..count).map(|_| Metric::from_bits(script.u16())).collect();
+                let begin = sequence.wrapping_sub(script.u16() & 0x3ff);
+                let ssrc = script.pick(&SSRCS);
+                let streams = vec![Stream { ssrc, begin, metrics }];
+                let report = CongestionControl { streams, timestamp: script.u32() };
+                tell(now, &mut sent, &report, controller.as_mut());
+            }
+            6 => {
+                let bytes = Bytes::copy_from_slice(script.bytes(usize::from(what & 0x1f) << 3));
+                let Ok(Frame::Rtcp(compound)) = frame::parse_media(&bytes, Hints::default()) else {
+                    continue;
+                };
+                for feedback in &compound.feedback {
+                    if let Message::CongestionControl(report) = &feedback.message {
+                        tell(now, &mut sent, report, controller.as_mut());
+                    }
+                }
+            }
+            _ => controller.on_queue(now, u64::from(script.u32())),
+        }
+        if controller.deadline().is_some_and(|at| at <= now) {
+            controller.on_timeout(now);
+            assert!(controller.deadline().is_none_or(|at| at > now), "a timer that stays due");
+        }
+        let decision = controller.decision();
+        assert!(decision.target <= config.max(), "{decision:?}");
+        assert!(decision.target.as_bps() > 0 && decision.pacing.as_bps() > 0, "{decision:?}");
+        assert!(decision.pacing.as_bps() / 5 * 4 <= config.max().as_bps(), "{decision:?}");
+    }
+}
+
+fn tell(
+    now: Instant,
+    sent: &mut SentPackets,
+    report: &CongestionControl,
+    controller: &mut dyn MediaController,
+) {
+    let (reports, rtt) = sent.on_report(now, report);
+    assert!(reports.windows(2).all(|pair| pair[0].sequence <= pair[1].sequence));
+    controller.on_reports(now, &reports, &FeedbackInfo { rtt });
+}
