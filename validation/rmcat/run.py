@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""RFC 8867 §5.1 with NADA, judged by `bands.toml`: 30 seeds, both delays, both ways of changing the capacity.
+"""RFC 8867 §5.1 with NADA, judged by `bands.toml`: both delays, both ways of changing the capacity.
 
-    validation/rmcat/run.py [--seeds N]     # prints the table, and writes results.json
+    validation/rmcat/run.py [--seeds N]     # prints the table and writes docs/validation/rmcat.md
 
 Rates and delays are computed from each packet at the bottleneck.
 """
@@ -13,6 +13,7 @@ import json
 import sys
 import tomllib
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,11 @@ from scipy import stats
 
 import talkspurt
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import tables
+
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent.parent / "docs" / "validation" / "rmcat.md"
 CASE = tomllib.loads((HERE / "bands.toml").read_text())["5-1"]
 PHASES = [(float(at.rstrip("s")), rate * 1e6) for at, rate in CASE["capacity"]]
 END = 99.0
@@ -67,10 +72,14 @@ source = {{ kind = "cbr", rate = "{payload:.0f}bit/s", packet = "972B" }}
 def measures(case: dict, seed: int) -> dict[str, float]:
     """What one run says of each band."""
     text, changes = scenario(case, seed)
-    packets = talkspurt.run(text, set=changes).packets().filter(
-        pl.col("flow").is_in(["video", "audio"])
-        & (pl.col("side") == "from")
-        & (pl.col("link") == "bottleneck")
+    packets = (
+        talkspurt.run(text, set=changes)
+        .packets()
+        .filter(
+            pl.col("flow").is_in(["video", "audio"])
+            & (pl.col("side") == "from")
+            & (pl.col("link") == "bottleneck")
+        )
     )
     bits = packets["ip_bytes"].to_numpy() * 8
     sent = packets["enqueued_s"].to_numpy()
@@ -84,7 +93,9 @@ def measures(case: dict, seed: int) -> dict[str, float]:
     found: dict[str, float] = {}
     ends = [at for at, _ in PHASES[1:]] + [END]
     falls = [
-        at for (at, rate_), (_, before) in zip(PHASES[1:], PHASES[:-1], strict=True) if rate_ < before
+        at
+        for (at, rate_), (_, before) in zip(PHASES[1:], PHASES[:-1], strict=True)
+        if rate_ < before
     ]
     for number, ((begin, capacity), end) in enumerate(zip(PHASES, ends, strict=True), 1):
         most = min(capacity, MOST)
@@ -93,7 +104,7 @@ def measures(case: dict, seed: int) -> dict[str, float]:
         found[f"goodput {number}"] = mean / most
         each = [rate(received, at, at + 1) for at in np.arange(judged, end - 1 + 1e-9)]
         inside = [abs(one / mean - 1) <= 0.15 for one in each]
-        left = sum(a and not b for a, b in zip(inside[:-1], inside[1:], strict=True))
+        left = sum(a and not b for a, b in pairwise(inside))
         found[f"oscillation {number}"] = left * 10 / (end - judged)
     calm = np.ones(len(sent), dtype=bool)
     kept = np.ones(len(sent), dtype=bool)
@@ -117,6 +128,34 @@ def verdict(name: str, low: float, high: float) -> str:
     if least <= low and high <= most:
         return "held"
     return "missed" if high < least or low > most else "open"
+
+
+def cell(row: dict) -> str:
+    """Mean, interval and verdict of a measure; what is not held stands out."""
+    text = f"{row['mean']:.3g} ± {row['half']:.1g}"
+    return text if row["verdict"] == "held" else f"**{text}, {row['verdict']}**"
+
+
+def table(results: list[dict]) -> str:
+    """The table of the page."""
+    columns = {
+        **{f"goodput {n}": f"goodput / C, phase {n}" for n in range(1, 5)},
+        "queue": "queue p95, ms",
+        "loss": "loss",
+        "retreat": "retreat, s",
+    }
+    lines = []
+    for case in results:
+        rows = case["measures"]
+        swings = max((rows[f"oscillation {n}"] for n in range(1, 5)), key=lambda row: row["mean"])
+        head = f"`{case['profile']}`, {case['delay']}, {case['by']}"
+        lines.append([head, *(cell(rows[name]) for name in columns), cell(swings)])
+    heads = ["profile, delay, capacity by", *columns.values(), "oscillation"]
+    seeds = results[0]["seeds"]
+    note = (
+        f"Means over {seeds} seeds with 95 % intervals; the oscillation is that of the worst phase."
+    )
+    return f"{tables.table(heads, lines)}\n\n{note}"
 
 
 def main() -> None:
@@ -150,6 +189,7 @@ def main() -> None:
                 print(f"  {name:14} {row['mean']:8.3f} ± {row['half']:.3f}  {row['verdict']}")
             sys.stdout.flush()
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    tables.fill(PAGE, {"table": table(results)})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,173 @@
+"""RTP sessions with a controller: what they send over paths that are too narrow, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+import pytest
+
+import talkspurt
+from command import dissected, needs_tshark
+from conftest import row_of
+from texts import BULK, UDP, flow_text, inline, link_text, scenario_text, speech
+
+NADA = inline("nada")
+ENCODER = '{ kind = "video", encoder = {} }'
+QUEUE = '{ kind = "droptail", time = "300ms" }'
+
+
+def call(rate="1Mbit/s", *, controller=NADA, source=ENCODER, queue=QUEUE, flows=(), **link):
+    """Video under a controller over one link."""
+    return scenario_text(
+        "A session",
+        "60s",
+        link_text("line", "a>b", rate, "50ms", queue=queue, **link),
+        flow_text("video", "a>b", UDP, source, controller=controller),
+        *flows,
+        seed=3,
+    )
+
+
+def sound(**more):
+    return flow_text("sound", "a>b", UDP, speech("opus"), session="video", **more)
+
+
+@pytest.mark.parametrize("rate", [400, 700, 1000, 1400, 3000])
+def test_nada_takes_what_there_is_and_leaves_the_queue_short(rate):
+    result = talkspurt.run(call(f"{rate}kbit/s"), set={"measure": '{ from = "20s" }'})
+    row = row_of(result, "video")
+    most = min(rate * 1000, 1.5e6)
+    assert 0.85 * most < row["throughput_bps"] <= 1.03 * most
+    # RFC 8698 §4.3: the standing queue is XREF·RMAX/r, beyond 50 ms of propagation.
+    standing = 0.010 * 1.5e6 / most
+    assert row["delay_p50_s"] - 0.050 < 1.5 * standing + 0.015
+    assert row["lost_packets"] == row["discarded_packets"] == 0
+    # A twentieth of the rate at most, and reports all the time.
+    assert 0 < row["feedback_bytes"] * 8 / 40 < 0.05 * row["throughput_bps"]
+    assert row["feedback_packets"] == pytest.approx(400, abs=40)
+    assert row["transport"] == "udp+nada"
+
+
+def test_marks_slow_a_session_without_a_loss():
+    queue = '{ kind = "codel", ecn = true, packets = 1000 }'
+    marked = inline("nada", ecn="ect1")
+    result = talkspurt.run(call(controller=marked, queue=queue))
+    assert result.links["marks"][0] > 0
+    assert row_of(result, "video")["lost_packets"] == 0
+    signal = result.gauges("video", "congestion_signal")["value"]
+    plain = talkspurt.run(call(queue=queue))
+    # Without ECN, CoDel drops instead.
+    assert plain.links["marks"][0] == 0 and row_of(plain, "video")["lost_packets"] > 0
+    assert signal.max() > 0.010
+
+
+def test_sound_and_picture_share_one_controller_and_sound_never_waits():
+    shared = talkspurt.run(call(flows=[sound()]), set={"record": "{ packets = true }"})
+    alone = talkspurt.run(call(), set={"record": "{ packets = true }"})
+    picture, voice = row_of(shared, "video"), row_of(shared, "sound")
+    assert voice["transport"] == picture["transport"] == "udp+nada"
+    assert voice["discarded_packets"] == 0 and voice["feedback_packets"] is None
+    # The rate of both is that of one session.
+    both = picture["throughput_bps"] + voice["throughput_bps"]
+    assert both == pytest.approx(row_of(alone, "video")["throughput_bps"], rel=0.05)
+    # Reports are as many as of one flow, and longer.
+    feedback = [row_of(one, "video")["feedback_packets"] for one in (shared, alone)]
+    assert feedback[0] == pytest.approx(feedback[1], rel=0.05)
+    # Opus leaves each 20 ms, although video waits for the pacer.
+    first = shared.packets("sound").filter(side="from", link="line")["enqueued_s"]
+    gaps = first.diff().drop_nulls()
+    assert gaps.max() < 0.022
+
+
+def test_a_session_whose_feedback_ends_stops_for_good():
+    fixed = inline("fixed", rate="600kbit/s")
+    down = '[{ at = "20s", state = "down" }, { at = "40s", state = "up" }]'
+    result = talkspurt.run(call("10Mbit/s", controller=fixed, events=down))
+    sent = result.series("video").filter(pl.col("sent_packets") > 0)["time_s"]
+    # RFC 8083 §4.1: five seconds after the last report.
+    assert 25 <= sent.max() <= 26
+    assert row_of(result, "video")["discarded_packets"] > 1000
+
+
+def test_a_fixed_rate_that_tcp_would_not_send_at_is_stopped():
+    fixed = inline("fixed", rate="1500kbit/s")
+    path = {"queue": '{ kind = "droptail", packets = 5 }', "loss": 0.3}
+    result = talkspurt.run(call("10Mbit/s", controller=fixed, **path))
+    assert result.series("video").filter(pl.col("sent_packets") > 0)["time_s"].max() < 10
+    # A tenth of this loss is borne.
+    borne = talkspurt.run(call("10Mbit/s", controller=fixed, **{**path, "loss": 0.003}))
+    assert borne.series("video").filter(pl.col("sent_packets") > 0)["time_s"].max() > 59
+
+
+@pytest.mark.parametrize(
+    ("transport", "name"),
+    [
+        ('{ kind = "tcp", controller = "cubic" }', "tcp-cubic+nada"),
+        ('{ kind = "dccp", ccid = 3 }', "dccp-ccid3+nada"),
+        ('{ kind = "tfrc" }', "tfrc+nada"),
+        ('{ kind = "sctp" }', "sctp+nada"),
+    ],
+)
+def test_a_session_runs_over_a_transport_with_control_of_its_own(transport, name):
+    result = talkspurt.run(call(), set={"flows.video.transport": transport})
+    row = row_of(result, "video")
+    assert row["transport"] == name
+    assert 1e5 < row["goodput_bps"] < 1e6
+    assert result.gauges("video", "target_rate")["value"].max() > 1.5e5
+
+
+def test_an_encoder_follows_a_transport_that_asks_for_rates():
+    text = scenario_text(
+        "TFRC",
+        "30s",
+        link_text("line", "a>b", "600kbit/s", "20ms"),
+        flow_text("video", "a>b", '{ kind = "tfrc" }', ENCODER),
+    )
+    rate = row_of(talkspurt.run(text), "video")["throughput_bps"]
+    assert 3e5 < rate < 6.1e5
+
+
+def test_equal_seeds_give_equal_sessions():
+    texts = [call(flows=[sound()]), call(flows=[sound()])]
+    first, second = (talkspurt.run(text).manifest["digest"] for text in texts)
+    assert first == second
+    assert talkspurt.run(call(), set={"seed": 4}).manifest["digest"] != first
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"flows.video.source": BULK}, "flows.video.controller: needs a source that sends RTP"),
+        ({"flows.video.rtcp.enabled": False}, "needs the feedback that RTCP carries"),
+        ({"flows.video.controller.max": "100kbit/s"}, "controller.max: 100kbit/s is below `min`"),
+        ({"flows.video.controller.feedback": "0ms"}, "controller.feedback: 0ms"),
+        ({"flows.video.controller.kind": "gcc"}, "nada"),
+        ({"flows.video.controller": '{ kind = "fixed" }'}, "rate"),
+        ({"flows.video.source.encoder.max": "1kbit/s"}, "encoder.max: 1kbit/s is below `min`"),
+        ({"flows.video.source.rate": "1Mbit/s"}, "leave `rate` or `encoder` out"),
+        ({"flows.sound.session": "vidio"}, 'did you mean "video"'),
+        ({"flows.sound.session": "sound"}, "is this flow itself"),
+        ({"flows.sound.controller": NADA}, "belongs to the session"),
+        ({"flows.sound.transport": '{ kind = "tfrc" }'}, "differs from that of"),
+    ],
+)
+def test_what_makes_no_session_is_refused(change, expected):
+    with pytest.raises(talkspurt.ScenarioError, match=re.escape(expected)):
+        talkspurt.run(call(flows=[sound()]), set=change)
+
+
+def test_an_encoder_without_a_controller_is_refused_with_the_remedy():
+    text = call().replace(f"controller = {NADA}\n", "")
+    with pytest.raises(talkspurt.ScenarioError, match="add controller = "):
+        talkspurt.run(text)
+
+
+@needs_tshark
+def test_wireshark_reads_the_feedback(tmp_path):
+    result = talkspurt.run(call(flows=[sound()]), set={"record.pcapng": ["line"]})
+    result.save(tmp_path / "run", report=False)
+    capture = tmp_path / "run" / "line.pcapng"
+    if not capture.exists():
+        capture = next((tmp_path / "run").glob("*.pcapng"))
+    assert not dissected(capture, "_ws.malformed")
