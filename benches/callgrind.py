@@ -14,7 +14,15 @@ from collections.abc import Sequence
 
 from benches.cost import FailedError
 
-LENGTHS = {"w1": (2, 6), "w2": (1, 2), "w2a": (1, 2), "w3": (4, 12), "w3d": (4, 8), "w4": (2, 4), "w7": (2, 4)}
+LENGTHS = {
+    "w1": (2, 6),
+    "w2": (1, 2),
+    "w2a": (1, 2),
+    "w3": (4, 12),
+    "w3d": (4, 8),
+    "w4": (2, 4),
+    "w7": (2, 4),
+}
 """Simulated seconds of the shorter and the longer run; w1's are long enough that slow start, which
 ends within both, has little weight."""
 
