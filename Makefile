@@ -96,18 +96,20 @@ msrv: setup ## check that the oldest supported Rust compiles the workspace
 	  cargo +$(MSRV) check --quiet --workspace --locked --target-dir $(TARGET)/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
-# talkspurt-wasm depends on all crates that need no operating system, but testing. talkspurt-opus is not selected, for
-# then it would have its default features. The pinned compiler for C is not part of the other commands' packages.
+# talkspurt-wasm depends on all crates that need no operating system, but testing. The pinned compiler for C is not part
+# of the other commands' packages. crates/wasm/link.sh links the module a second time with libopus and its models, which
+# is all that the first command compiles.
 WASM := wasm32-unknown-unknown
 WEB = $(TARGET)/$(WASM)/web
-SIMD := CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=-Ctarget-feature=+simd128
+BUILD_WEB := CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=-Ctarget-feature=+simd128 \
+  CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$(CURDIR)/crates/wasm/link.sh cargo build --quiet --locked --profile web --target $(WASM)
 wasm: tools ## build the simulator as a WebAssembly module, and run it under Node
 	@if rustup target list --installed 2> /dev/null | grep -qx $(WASM) || rustup target add $(WASM) > /dev/null 2>&1; then \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r crates/wasm/constraints.txt && \
-	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm --features models && \
-	  cp $(WEB)/talkspurt_wasm.wasm $(WEB)/talkspurt_models.wasm && \
-	  $(SIMD) cargo build --quiet --locked --profile web --target $(WASM) -p talkspurt-wasm -p talkspurt-testing && \
-	  TALKSPURT_WASM=$(abspath $(WEB))/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 tests/test_wasm.py tests/test_playground.py; \
+	  models=$$($(BUILD_WEB) -p talkspurt-opus --message-format=json-render-diagnostics | sed -n 's/.*#opusic-sys@.*"out_dir":"\([^"]*\)".*/\1/p') && \
+	  MODELS=$$models/lib $(BUILD_WEB) -p talkspurt-wasm -p talkspurt-testing && \
+	  cp $(WEB)/deps/talkspurt_models.wasm $(WEB) && \
+	  TALKSPURT_WASM=$(abspath $(WEB))/talkspurt_wasm.wasm $(BIN)/python -m pytest -n 2 --dist loadgroup tests/test_wasm.py tests/test_playground.py; \
 	else echo "Rust's target $(WASM) cannot be installed: WebAssembly is not checked."; fi
 
 playground: wasm ## build the page to play on into site/, as a folder and as one file

@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -128,6 +129,9 @@ def result(page):
     page.wait_for_selector("html[data-result]", state="attached")
     done(page)
     return page.evaluate("document.documentElement.dataset.result")
+
+
+SINGLE = SMALL.replace(SMALL[SMALL.index("[[axes]]") : SMALL.index("[links.up]")], "")
 
 
 def native(tmp_path, text, **how):
@@ -301,7 +305,7 @@ def test_a_results_folder_is_shown_as_its_report_does(visit, tmp_path):
 
 
 def test_a_folder_is_dropped(visit, tmp_path):
-    native(tmp_path, SMALL, study=True).save(tmp_path / "results")
+    native(tmp_path, SMALL, study=True).save(tmp_path / "results", report=False)
     page = visit()
     result(page)
     drag = page.context.new_cdp_session(page)
@@ -328,7 +332,7 @@ def test_two_calls_are_compared_blind(visit):
 
 def test_a_folder_of_a_study_is_explored(visit, tmp_path):
     expected = native(tmp_path, SMALL, study=True)
-    expected.save(tmp_path / "results")
+    expected.save(tmp_path / "results", report=False)
     page = visit(link(SMALL.replace("5, 40", "7")))
     result(page)
     opened(page, tmp_path / "results")
@@ -336,6 +340,13 @@ def test_a_folder_of_a_study_is_explored(visit, tmp_path):
     page.click("#study tbody tr:nth-child(3) button")
     wait(page, f"document.documentElement.dataset.result === '{expected.runs[1].digest}'")
     assert page.locator(".signal").count() == 2
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The results of one run, for tests that spoil a copy."""
+    place = tmp_path_factory.mktemp("saved")
+    return native(place, SINGLE).save(place / "results", report=False)
 
 
 @pytest.mark.parametrize(
@@ -355,12 +366,11 @@ def test_a_folder_of_a_study_is_explored(visit, tmp_path):
         (lambda folder: retitled(folder, "<img src=x onerror=alert(1)>"), None),
     ],
 )
-def test_a_hostile_folder_is_refused_in_words(visit, tmp_path, spoil, words):
+def test_a_hostile_folder_is_refused_in_words(visit, saved, tmp_path, spoil, words):
     """Or shown as far as it can be; nothing in it is executed, and the next scenario runs."""
-    single = SMALL.replace(SMALL[SMALL.index("[[axes]]") : SMALL.index("[links.up]")], "")
-    native(tmp_path, single).save(tmp_path / "results")
+    shutil.copytree(saved, tmp_path / "results")
     spoil(tmp_path / "results")
-    page = visit(link(single))
+    page = visit(link(SINGLE))
     result(page)
     page.on("dialog", lambda dialog: pytest.fail(dialog.message))
     page.set_input_files("#folder", str(tmp_path / "results"))
@@ -418,8 +428,7 @@ def test_what_was_typed_survives_a_reload_and_a_full_storage(visit):
 
 
 def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path):
-    single = SMALL.replace(SMALL[SMALL.index("[[axes]]") : SMALL.index("[links.up]")], "")
-    page = visit(link(single))
+    page = visit(link(SINGLE))
     first = result(page)
     page.select_option("#numbers", "links.up.rate")
     page.evaluate("document.querySelector('#slider').value = 750")
@@ -429,7 +438,7 @@ def test_the_slider_runs_again_and_the_command_says_what_it_set(visit, tmp_path)
     assert page.inner_text("#number") == "2Mbit/s"
     assert page.inner_text("#tried li").startswith("2Mbit/s: ")
     assert "--set 'links.up.rate=2Mbit/s'" in page.inner_text("#command")
-    assert result(page) == native(tmp_path, single, set={"links.up.rate": "2Mbit/s"}).digest
+    assert result(page) == native(tmp_path, SINGLE, set={"links.up.rate": "2Mbit/s"}).digest
 
 
 def test_an_own_recording_is_heard(visit, tmp_path):
@@ -478,8 +487,7 @@ def test_a_result_of_another_scenario_is_marked_and_fields_are_set(visit, tmp_pa
     page.focus("#editor .cm-content")
     page.keyboard.press("Control+Enter")
     sets = {"links.up.queue": {"kind": "fq_codel"}, "axes": []}
-    single = SMALL[: SMALL.index("[[axes]]")] + SMALL[SMALL.index("[links.up]") :]
-    expected = native(tmp_path, single, set={"links.up.queue": sets["links.up.queue"]})
+    expected = native(tmp_path, SINGLE, set={"links.up.queue": sets["links.up.queue"]})
     page.fill("#set-field", "axes=[]")
     page.keyboard.press("Enter")
     wait(page, "playground.loaded?.runs.length === 1 && !playground.busy")

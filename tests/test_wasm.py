@@ -4,6 +4,7 @@ Node; the page that uses it is tested in a browser.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -21,9 +22,17 @@ SPEECH = "speech/sense-and-sensibility.wav"
 pytestmark = [
     needs("node", "nodejs", "NODE"),
     pytest.mark.skipif(not MODULE, reason="make wasm builds the module and runs this"),
+    # One process has the runs that several tests ask for.
+    pytest.mark.xdist_group("wasm"),
 ]
 
 
+@functools.cache
+def ran(scenario):
+    return talkspurt.run(ROOT / scenario)
+
+
+@functools.cache
 def asked(scenario, *files, folder=ROOT):
     """What the module answers; the script fails if it imports more than the function of progress."""
     script = ["node", ROOT / "crates/wasm/run.mjs", MODULE, folder]
@@ -44,7 +53,7 @@ def test_the_module_gives_the_results_of_the_native_build(name, files):
     scenario = f"scenarios/{name}.toml"
     found = asked(scenario, *files)
     [run] = found["runs"]
-    native = talkspurt.run(ROOT / scenario)
+    native = ran(scenario)
     assert run["digest"] == native.digest == GOLDEN[name]
     for table in ("flows", "links"):
         expected = getattr(native, table)
@@ -65,7 +74,7 @@ def test_a_chart_of_a_page_is_that_of_the_report():
 
     scenario = "scenarios/first-call.toml"
     [run] = asked(scenario, SPEECH)["runs"]
-    native = talkspurt.run(ROOT / scenario)
+    native = ran(scenario)
     assert run["charts"] == charts.of_result(native)[0]
     assert "mos" in {chart["name"] for chart in run["charts"]}
     signals = calls.of_result(native).data()["signals"]
@@ -78,7 +87,7 @@ def test_the_picture_and_the_animation_of_a_page_are_those_of_the_report():
 
     scenario = "scenarios/first-call.toml"
     [run] = asked(scenario, SPEECH)["runs"]
-    native = talkspurt.run(ROOT / scenario)
+    native = ran(scenario)
     assert run["picture"] == vars(topology.of_result(native))
     assert run["animation"] == vars(animation.animation(native))
     assert run["animation"]["worlds"][0]["hops"] > 100

@@ -25,7 +25,8 @@ impl Drop for Dred {
 }
 
 impl Dred {
-    pub(crate) fn new() -> Result<Self, Error> {
+    /// None if libopus was built without it.
+    pub(crate) fn new() -> Result<Option<Self>, Error> {
         let mut error = sys::OPUS_OK;
         // SAFETY: `error` outlives both calls; what the first one created is destroyed if the second fails.
         unsafe {
@@ -34,9 +35,9 @@ impl Dred {
             let found = sys::opus_dred_alloc(&raw mut error);
             let Some(found) = NonNull::new(found) else {
                 sys::opus_dred_decoder_destroy(decoder.as_ptr());
-                return Err(Error(error));
+                return if error == sys::OPUS_UNIMPLEMENTED { Ok(None) } else { Err(Error(error)) };
             };
-            Ok(Self { decoder, found })
+            Ok(Some(Self { decoder, found }))
         }
     }
 

@@ -4,7 +4,6 @@
 //!
 //! Samples of two channels are interleaved. A number of samples counts both channels.
 
-#[cfg_attr(not(feature = "dred"), path = "no_dred.rs")]
 mod dred;
 
 use std::ffi::c_int;
@@ -17,10 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use dred::Dred;
 
-/// Whether libopus was built with deep redundancy (DRED).
-pub const HAS_DRED: bool = cfg!(feature = "dred");
-/// Whether libopus was built with neural networks that conceal gaps and enhance speech.
-pub const HAS_DEEP_PLC: bool = cfg!(feature = "deep-plc");
+/// Whether libopus was built with its models: those of deep redundancy (DRED), and the neural networks that conceal
+/// gaps and enhance speech. Asked of the library, because the program may be linked with another build of it.
+#[must_use]
+pub fn has_models() -> bool {
+    matches!(Dred::new(), Ok(Some(_)))
+}
 
 /// Samples per second and channel, of the encoder's input and the decoder's output.
 pub const SAMPLE_RATE: usize = 48_000;
@@ -297,7 +298,8 @@ pub fn pad(packet: &mut Vec<u8>, len: usize) -> Result<(), Error> {
 pub struct Decoder {
     state: NonNull<sys::OpusDecoder>,
     channels: usize,
-    dred: Dred,
+    /// If libopus has it.
+    dred: Option<Dred>,
 }
 
 // SAFETY: the state belongs to this value alone, and libopus keeps none of its own.
@@ -312,7 +314,7 @@ impl Drop for Decoder {
 
 impl Decoder {
     /// A decoder for one or two channels. Complexity 5 and above conceals gaps with a neural network (deep
-    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither. Without [`HAS_DEEP_PLC`] none does.
+    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither. Without models ([`has_models`]) none does.
     ///
     /// # Errors
     /// Without memory, or with other `channels` or a `complexity` above 10.
@@ -370,7 +372,9 @@ impl Decoder {
     /// # Errors
     /// If it is no Opus packet.
     pub fn dred_samples(&mut self, packet: &[u8]) -> Result<usize, Error> {
-        Ok(self.dred.parse(filled(packet)?, 2 * SAMPLE_RATE, true)? * self.channels)
+        let packet = filled(packet)?;
+        let Some(dred) = &mut self.dred else { return Ok(0) };
+        Ok(dred.parse(packet, 2 * SAMPLE_RATE, true)? * self.channels)
     }
     /// The sound of a lost packet of `samples` from the deep redundancy of a later packet, which begins
     /// `ahead` samples after the lost one; `None` if that does not reach back so far.
@@ -385,14 +389,16 @@ impl Decoder {
     ) -> Result<Option<Vec<i16>>, Error> {
         let ahead = ahead / self.channels;
         // Two latents more than that: libopus does not count the distance of the newest one from the packet.
-        if self.dred.parse(filled(later)?, ahead + 2 * LATENT, false)? < ahead {
+        let later = filled(later)?;
+        let Some(dred) = &mut self.dred else { return Ok(None) };
+        if dred.parse(later, ahead + 2 * LATENT, false)? < ahead {
             return Ok(None);
         }
         let mut pcm = vec![0; samples];
         // SAFETY: `pcm` has that many samples in each channel.
         let decoded = unsafe {
             let samples = (samples / self.channels) as c_int;
-            self.dred.decode(self.state, ahead as c_int, pcm.as_mut_ptr(), samples)
+            dred.decode(self.state, ahead as c_int, pcm.as_mut_ptr(), samples)
         };
         pcm.truncate(count(decoded)? * self.channels);
         Ok(Some(pcm))
@@ -417,6 +423,6 @@ impl Decoder {
     }
 }
 
-#[cfg(all(test, feature = "dred"))]
+#[cfg(all(test, feature = "models"))]
 #[expect(clippy::disallowed_methods, reason = "the results are compared with tolerances")]
 mod tests;

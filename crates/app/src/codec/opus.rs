@@ -208,10 +208,10 @@ impl Validate for Config {
         for (key, effort) in efforts.into_iter().filter(|(_, effort)| *effort > 10) {
             errors.add(key, format!("{effort} is too much: 0 to 10"));
         }
-        if !libopus::HAS_DRED && !self.dred.is_zero() {
+        if !self.dred.is_zero() && !libopus::has_models() {
             errors.add("dred", LACKING);
         }
-        if !libopus::HAS_DEEP_PLC && self.decoder_complexity >= DEEP {
+        if self.decoder_complexity >= DEEP && !libopus::has_models() {
             errors.add(
                 "decoder_complexity",
                 format!("{} is deep PLC: {LACKING}", self.decoder_complexity),
