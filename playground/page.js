@@ -267,6 +267,7 @@ class Playground {
   }
 
   async check() {
+    this.unchecked = this.busy;
     if (this.busy) return;
     try {
       const found = await this.load(this.given);
@@ -378,6 +379,7 @@ class Playground {
     $("run").disabled = $("problems").hasChildNodes();
     // A button that is disabled loses the focus.
     if (document.activeElement === document.body) focused.focus({ preventScroll: true });
+    if (this.unchecked) await this.check();
   }
 
   run({ quiet = false, anyway = false, scroll = false } = {}) {
