@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use dred::Dred;
 
-/// Whether libopus was built with its models: those of deep redundancy (DRED), and the neural networks that conceal
-/// gaps and enhance speech. Asked of the library, because the program may be linked with another build of it.
+/// Whether libopus was built with its models: those of deep redundancy (DRED), and the neural networks that
+/// conceal gaps and enhance speech. The library is asked: a program may be linked with another build of it.
 #[must_use]
 pub fn has_models() -> bool {
     matches!(Dred::new(), Ok(Some(_)))
@@ -314,7 +314,7 @@ impl Drop for Decoder {
 
 impl Decoder {
     /// A decoder for one or two channels. Complexity 5 and above conceals gaps with a neural network (deep
-    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither. Without models ([`has_models`]) none does.
+    /// PLC), 6 and 7 also enhance speech of low rates; 0 to 4 do neither. Without [`has_models`] none does.
     ///
     /// # Errors
     /// Without memory, or with other `channels` or a `complexity` above 10.
