@@ -223,6 +223,12 @@ class Plan:
         As "pcapng", "ns2", "nam", "qlog" or "parquet".
         """
 
+    def memory(self, i: int, tables: str | Sequence[str], heard: bool) -> tuple[int, int]:
+        """Bytes that run ``i`` takes beside the program, an estimate; see :meth:`start`.
+
+        Those of its flows and links, and those of what it records while it proceeds.
+        """
+
     def count(self, i: int) -> Job[tuple[list[tuple[str, int, int, int]], int, int]]:
         """Start run ``i`` and count what it sends.
 

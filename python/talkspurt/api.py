@@ -17,7 +17,7 @@ from talkspurt._terminal.progress import Bar
 from talkspurt.errors import StoreError
 from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import Scratch
-from talkspurt.runs import engine
+from talkspurt.runs import engine, memory
 from talkspurt.scenarios.source import Question, Sets, Source, read
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class _HowToRun(TypedDict, total=False):
     jobs: int | None
     progress: bool | OnProgress
     executor: Any
+    memory_limit: float | None
 
 
 @overload
@@ -48,6 +49,7 @@ def run(
     jobs: int | None = None,
     progress: bool | OnProgress = False,
     executor: Any = None,
+    memory_limit: float | None = None,
     study: bool | None = False,
 ) -> Result | Study:
     """Run a scenario and return its results. Ctrl-C stops it.
@@ -61,6 +63,7 @@ def run(
             :class:`talkspurt.runs.engine.Progress` about twenty times a second.
         executor: a ``distributed.Client``, or an executor of ``concurrent.futures``, whose workers
             execute the runs; they must have the same version of talkspurt. Default: this process.
+        memory_limit: bytes that the runs may be estimated to take; default: the machine's memory.
         study: true for a scenario with axes or replications, or to get a study of a single run;
             None for whatever the scenario is.
 
@@ -71,13 +74,17 @@ def run(
     Raises:
         talkspurt.ScenarioError: if the scenario is invalid, with all errors.
         talkspurt.RunError: if a run could not be finished.
+        talkspurt.errors.BadInputError: if the runs would take more than ``memory_limit``.
     """
     question = read(scenario, set=set, seed=seed)
     if study is False and is_study(question.plan):
         _is_a_study("run", "this scenario has axes or replications")
     with Bar(question.plan.title, shown=progress is True) as bar:
         on_progress = progress if callable(progress) else bar.on_progress
-        found = answer(question, jobs=jobs, on_progress=on_progress, executor=executor)
+        found = answer(
+            question, jobs=jobs, on_progress=on_progress, executor=executor,
+            memory_limit=memory_limit,
+        )  # fmt: skip
     if study and isinstance(found, Result):
         return Study.of_results(question, [found])
     return found
@@ -166,6 +173,7 @@ class HowToCollect(TypedDict, total=False):
     keeping: Keeping
     executor: Any
     tables: engine.Tables
+    memory_limit: float | None
 
 
 def answer(
@@ -189,12 +197,13 @@ def collect(
     keeping: Keeping = Keeping(),
     executor: Any = None,
     tables: engine.Tables = "memory",
+    memory_limit: float | None = None,
 ) -> dict[int, Result]:
     """Run these runs of the plan; results by number of the run.
 
     ``tables`` besides those of flows and links are in memory, in files in the folder that the run
     is written in, or not recorded; or only those with these names are recorded, in memory. Runs
-    without these tables have no sound either.
+    without these tables have no sound either. See :func:`run` for ``memory_limit``.
     """
     if executor is not None:
         from talkspurt import _cluster
@@ -203,7 +212,8 @@ def collect(
             question, runs, executor, place=keeping.place, kept=keeping.kept, ended=keeping.ended,
             on_progress=on_progress,
         )  # fmt: skip
-    plan = question.plan
+    plan, runs, heard = question.plan, [*runs], tables != "none"
+    memory.check(memory.estimate(plan, runs, jobs=jobs, tables=tables, heard=heard), memory_limit)
     results: dict[int, Result] = {}
     began: dict[int, float] = {}
     folders: dict[int, Path | Scratch] = {}
@@ -232,7 +242,7 @@ def collect(
         jobs=jobs,
         folder=folder,
         tables=tables,
-        heard=tables != "none",
+        heard=heard,
         on_end=on_end,
         on_progress=on_progress,
     )

@@ -77,5 +77,9 @@ class OtherVersionWarning(UserWarning):
     """A readable result of another version, which may have measured differently."""
 
 
+class MemoryWarning(UserWarning):
+    """Runs are estimated to take most of the memory of the machine."""
+
+
 class FileWarning(UserWarning):
     """A file that a scenario names was read, but not all of it, or otherwise than written."""

@@ -3,8 +3,8 @@
 //! [`run`] is the main entry: it builds the world of a point, runs it to its end while the recorder
 //! observes, renders the received audio and scores it. `layout` describes the network to the recorder,
 //! `capture` writes per-packet output, `audio` renders speech, `listening` plays speech that was captured
-//! elsewhere. `rerun` repeats a point for reports, `export` for other tools, `count` to estimate their size;
-//! `store` writes the folder of a run.
+//! elsewhere. `memory` estimates what a run takes; `rerun` repeats a point for reports, `export` for other
+//! tools, `count` to estimate their size; `store` writes the folder of a run.
 
 // Lets the files in `docs/adding-a-*.md` compile unchanged both here and as tests.
 extern crate self as talkspurt_experiment;
@@ -19,6 +19,7 @@ mod count;
 mod export;
 mod layout;
 mod listening;
+mod memory;
 mod redundancy;
 mod rerun;
 mod store;
@@ -33,6 +34,7 @@ pub use count::{Counts, LinkCounts, count};
 pub use export::{Format, export};
 pub use layout::layout;
 pub use listening::{Stream, StreamPacket, listen};
+pub use memory::memory;
 pub use rerun::{BARRIER, excerpt};
 pub use store::{columns, run_into, type_name};
 pub use talkspurt_app::codec::external;

@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
-use talkspurt_experiment::{Format, count, excerpt, export, run, topology};
+use talkspurt_experiment::{Format, count, excerpt, export, memory, run, topology};
 use talkspurt_record::{Folder, Meanings, Tables};
 use talkspurt_scenario::model::{Flow, Scale};
 use talkspurt_scenario::{Alike, Point, Problems, Sampled, Sampling, Study, Use};
@@ -295,6 +295,13 @@ impl Plan {
             move |point, shared| run(point, &Disk, folder.as_deref(), tables, heard, shared),
             |py, finished| Outcome::new(finished).into_py_any(py),
         ))
+    }
+    /// Bytes that one run takes, beside the program: of its flows and links, and of what it records while it
+    /// proceeds; an estimate. See `start`.
+    fn memory(&self, index: usize, tables: Wanted, heard: bool) -> PyResult<(u64, u64)> {
+        // No file is made: the folder does not matter.
+        let tables = tables_in(&tables, Some(Path::new("")), None)?;
+        Ok(memory(self.point(index)?, &tables, heard))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet"; the result is
     /// the digest of the run.

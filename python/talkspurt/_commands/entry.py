@@ -26,7 +26,7 @@ from talkspurt._storage.interrupts import Terminated
 from talkspurt._terminal.console import Output
 from talkspurt._text import problems
 from talkspurt._text.escaping import below, guard, visible
-from talkspurt.errors import BadInputError, FileWarning, OtherVersionWarning
+from talkspurt.errors import BadInputError, FileWarning, MemoryWarning, OtherVersionWarning
 
 
 def main() -> None:
@@ -151,12 +151,16 @@ def _again(number: int) -> None:
         time.sleep(0.05)
 
 
+OURS = (OtherVersionWarning, FileWarning, MemoryWarning)
+"""Warnings for users."""
+
+
 def _hush_figures() -> None:
     """Keep what matplotlib warns of, in logs or on behalf of our code, from the terminal."""
     logging.getLogger("matplotlib").setLevel(logging.CRITICAL + 1)
     warnings.filterwarnings("ignore", module=r"(matplotlib|mpl_toolkits)\b")
     warnings.filterwarnings("ignore", category=UserWarning, module=r"talkspurt\b")
-    for ours in (OtherVersionWarning, FileWarning):
+    for ours in OURS:
         warnings.filterwarnings("default", category=ours)
 
 
@@ -165,7 +169,7 @@ _plainly = warnings.formatwarning
 
 def _in_words(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> str:
     """A warning for users in talkspurt's format; others in Python's."""
-    if issubclass(category, (OtherVersionWarning, FileWarning)):
+    if issubclass(category, OURS):
         return f"talkspurt: {visible(str(message))}\n"
     return _plainly(message, category, *more, **named)
 

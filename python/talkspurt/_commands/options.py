@@ -217,6 +217,8 @@ class RunOptions(Pictures):
         Replaces the scenario's seed: 0 to 9223372036854775807 (2^63 − 1).
     jobs
         Concurrent runs, with axes or replications; default: all cores.
+    memory_limit
+        GB that the runs may be estimated to take; default: the memory of this machine.
     scores
         Score the sound of calls by PESQ, ViSQOL and PLCMOS, as --scores at most three segments of
         8 s of each call, as --scores=all all of them. Needs pip install 'talkspurt[scores]'.
@@ -234,12 +236,20 @@ class RunOptions(Pictures):
     scores: Segments | None = None
     until: Several = None
     most: Whole | None = None
+    memory_limit: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no run has."""
         if self.jobs is not None and self.jobs < 1:
             raise BadInputError(f"--jobs {self.jobs}: expected 1 or more")
+        if self.memory_limit is not None and not self.memory_limit > 0:
+            raise BadInputError(f"--memory-limit {self.memory_limit:g}: expected GB, more than 0")
         super().__post_init__()
+
+    @property
+    def memory_bytes(self) -> float | None:
+        """The limit in bytes."""
+        return None if self.memory_limit is None else 1e9 * self.memory_limit
 
 
 @Parameter(name="*")

@@ -102,6 +102,7 @@ def _run(
                     there=there,
                     executor=executor,
                     tables="memory" if options.scores or wanted else "none",
+                    memory_limit=options.memory_bytes,
                 )
             if options.scores:
                 _score_here(answer, options.scores, options.jobs)
@@ -129,6 +130,7 @@ def _run(
                     scores=options.scores,
                     executor=executor,
                     last=not wanted,
+                    memory_limit=options.memory_bytes,
                 )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
@@ -153,7 +155,7 @@ def _run(
         with output_folder.Staging(folder, claim, far) as staging:
             answer = _run_into(
                 question, staging, options.jobs, report=report, pdf=options.pdf,
-                scores=options.scores,
+                scores=options.scores, memory_limit=options.memory_bytes,
             )  # fmt: skip
             kept = not report and staging.keep(output_folder.DRAWN)
             where = staging.commit()
@@ -302,6 +304,7 @@ def _run_into(
     report: bool,
     pdf: bool,
     scores: Segments | None,
+    memory_limit: float | None,
 ) -> Result:
     """Run once and write the results."""
     say_news(staging.news)
@@ -312,6 +315,7 @@ def _run_into(
             on_progress=bar.on_progress,
             keeping=api.Keeping(written_in=lambda _: staging.folder),
             tables="folder",
+            memory_limit=memory_limit,
         )
         assert isinstance(answer, Result)
     if scores:
@@ -333,6 +337,7 @@ def _study_into(
     scores: Segments | None,
     executor: Any,
     last: bool,
+    memory_limit: float | None,
 ) -> Study:
     """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied.
 
@@ -341,8 +346,9 @@ def _study_into(
     wanted = [i for i in range(len(question.plan)) if i not in more]
     gathered = concatenation.Gathered()
     found = runs_into(
-        question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add
-    )
+        question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add,
+        memory_limit=memory_limit,
+    )  # fmt: skip
     if last and hasattr(executor, "release"):  # others are closed by those who made them
         executor.release()
     runs = {**more, **found}
@@ -362,6 +368,7 @@ def runs_into(
     scores: Segments | None,
     executor: Any = None,
     ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
+    memory_limit: float | None = None,
 ) -> dict[int, Result]:
     """Write runs as they end, to bound memory and to skip finished runs on restart.
 
@@ -402,6 +409,7 @@ def runs_into(
             ),
             executor=executor,
             tables="folder",
+            memory_limit=memory_limit,
         )
     if scores:
         # Of copies, so that what is read for the scores does not stay in memory.
@@ -418,6 +426,7 @@ def run_shard(
     jobs: int | None = None,
     overwrite: bool = False,
     scores: Segments | None = None,
+    memory_limit: float | None = None,
 ) -> Path:
     """Run one shard of a study into a folder, and return the folder.
 
@@ -440,7 +449,9 @@ def run_shard(
     folder = out or shard.folder(question.name)
     parts = f"{key}-{shard.number}-of-{shard.of}"
     with output_folder.Resumable(folder, parts, len(wanted), claim) as unfinished:
-        found = runs_into(question, wanted, unfinished, jobs, scores=scores)
+        found = runs_into(
+            question, wanted, unfinished, jobs, scores=scores, memory_limit=memory_limit
+        )
         file_access.write_text(unfinished.folder / "scenario.toml", question.text)
         manifest = {
             **writer.header(KIND),
@@ -476,7 +487,7 @@ def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
         check_scores(question)
     where = run_shard(
         question, shard, options.out, jobs=options.jobs, overwrite=options.overwrite,
-        scores=options.scores,
+        scores=options.scores, memory_limit=options.memory_bytes,
     )  # fmt: skip
     if options.json:
         print_json(reader.check(where, (KIND,)))
