@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -15,6 +15,7 @@ from talkspurt import _core
 from talkspurt._storage import reader
 from talkspurt._terminal.progress import Bar
 from talkspurt.errors import StoreError
+from talkspurt.results import concatenation
 from talkspurt.results.result import Result, Study
 from talkspurt.results.run_data import Scratch
 from talkspurt.runs import engine, memory
@@ -182,9 +183,13 @@ def answer(
     """Run the whole plan, except the runs in ``there``; otherwise like :func:`collect`."""
     plan = question.plan
     results = dict(there or {})
+    gathered = concatenation.Gathered()
+    if is_study(plan):
+        how["keeping"] = replace(how.get("keeping", Keeping()), ended=gathered.add)
     results |= collect(question, [i for i in range(len(plan)) if i not in results], **how)
     if is_study(plan):
-        return Study.of_results(question, [results[i] for i in range(len(plan))])
+        runs = [results[i] for i in range(len(plan))]
+        return Study.of_results(question, runs, gathered.stacks(results))
     return results[0]
 
 

@@ -59,9 +59,6 @@ class Answer:
 def answer(of: RunData | StudyData, *, causes: bool = True) -> Answer:
     """The answer of a run or a study; causes need the tables of frames, as far as they are kept."""
     study = StudyData.of_run(of) if isinstance(of, RunData) else of
-    flows = study._stack("flows")
-    columns = (RUN, *TEXTS, *_core.answer_metrics())
-    there = flows.select(name for name in columns if name in flows.columns)
     document = {
         "axes": [
             {
@@ -83,9 +80,22 @@ def answer(of: RunData | StudyData, *, causes: bool = True) -> Answer:
             }
             for run in study.runs
         ],
-        "flows": there.to_dict(as_series=False),
+        "flows": _flows(study),
     }
     return Answer(**json.loads(_core.answer(json.dumps(document), _Details(study.runs, causes))))
+
+
+def _flows(study: StudyData) -> dict[str, list[Any]]:
+    """The columns of the flows table that an answer reads, and the run of each row."""
+    columns = (RUN, *TEXTS, *_core.answer_metrics())
+    first = study.runs[0]
+    # Without polars where the rows of one run are there, see RunData._rows.
+    if len(study.runs) == 1 and first._outcome is not None and (rows := first._rows("flows")):
+        found = {name: [row[name] for row in rows] for name in columns if name in rows[0]}
+        return {RUN: [0] * len(rows), **found}
+    flows = study._stack("flows")
+    there = flows.select(name for name in columns if name in flows.columns)
+    return there.to_dict(as_series=False)
 
 
 def shown(
