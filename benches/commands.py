@@ -219,11 +219,46 @@ def start_of_a_call(bench: Bench) -> float:
     return float(each_ms / bench.engine_s() * REFERENCE_S)
 
 
+def second(runs: int) -> str:
+    """A study of a call of 1 s."""
+    return CALL.replace('"60s"', '"1s"') + f"\n[replications]\ncount = {runs}\n"
+
+
 def study(bench: Bench) -> float:
     """10 000 runs of a call of 1 s, two at a time."""
-    text = CALL.replace('"60s"', '"1s"') + "\n[replications]\ncount = 10000\n"
-    words = ("run", bench.scenario(text), "--no-report", "--json", "--jobs", "2")
+    words = ("run", bench.scenario(second(10_000)), "--no-report", "--json", "--jobs", "2")
     return bench.over_engine(lambda: bench.run(*words)["wall_s"], pairs=1)
+
+
+def memory_of_a_run(bench: Bench) -> float:
+    """Additional peak memory of one more run of a study of calls of 1 s, without a folder."""
+    few, many = 500, 2500
+
+    def peak(runs: int) -> float:
+        file = bench.scenario(second(runs))
+        return float(bench.dry("run", file, "--json", "--no-report")["peak_mb"])
+
+    return (peak(many) - peak(few)) / (many - few)
+
+
+def tenth(bench: Bench) -> float:
+    """A call of 0.1 s as JSON: mostly the start of the program."""
+    file = bench.scenario(CALL.replace('"60s"', '"100ms"'))
+    words = ("run", file, "--json", "--no-report")
+    return bench.over_engine(lambda: bench.dry(*words)["cpu_s"], pairs=3 * PAIRS)
+
+
+def pairs_of_hosts(bench: Bench) -> float:
+    """Peak memory of 8000 calls of 1 s, each between two hosts of its own."""
+    pairs = "".join(
+        f'[links.l{i}]\nfrom = "a{i}"\nto = "b{i}"\nrate = "1Mbit/s"\ndelay = "10ms"\n'
+        f'queue = {{ kind = "droptail", packets = 20 }}\n'
+        f'[flows.f{i}]\nfrom = "a{i}"\nto = "b{i}"\ntransport = {{ kind = "udp" }}\n'
+        f'source = {{ kind = "speech", codec = "pcmu" }}\n'
+        for i in range(8000)
+    )
+    file = bench.scenario(f'title = "Pairs"\nduration = "1s"\n{pairs}')
+    return float(bench.dry("run", file, "--json", "--no-report")["peak_mb"])
 
 
 def reproduce(bench: Bench) -> float:
@@ -251,6 +286,10 @@ ROWS = (
     Row("5000-memory", "5000 calls x 20 s: peak memory", "MB", 1160, 250, None,
         lambda bench: five_thousand(bench, "peak_mb")),
     Row("start", "one more call of a count group: start-up", "ms", 2.2, 0.1, 0.02, start_of_a_call),
+    Row("tenth", "a call of 0.1 s, --json: CPU", "W1", None, seconds(0.15), seconds(0.1), tenth),
+    Row("run-memory", "one more run of 1 s of a study: memory", "MB", 0.19, 0.02, None,
+        memory_of_a_run),
+    Row("pairs", "8000 separate pairs of hosts: peak memory", "MB", 6200, 400, 200, pairs_of_hosts),
     Row("study", "10 000 runs of 1 s: wall time, 2 cores", "W1", seconds(240), seconds(60),
         seconds(30), study, long=True),
     Row("reproduce", "reproduce all: CPU", "W1", seconds(112), seconds(60), seconds(30), reproduce,
