@@ -66,8 +66,8 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "webrtc",
-        ('transport.kind = "udp"', 'transport.kind = "sctp"'),
-        "RTP media without congestion control, or data channels",
+        ('controller = { kind = "nada" }', 'transport.kind = "sctp"'),
+        "RTP media over UDP that react, or data channels",
     ),
     ("mptcp mpquic", ('transport.kind = "sctp"',), "with `paths`"),
     (
@@ -78,8 +78,8 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("udplite", ('transport.kind = "udp"', 'transport.kind = "dccp"'), ""),
     (
         "gcc googcc nada scream sqp transportcc remb",
-        ('transport.kind = "tfrc"', 'transport = { kind = "dccp", ccid = 3 }'),
-        "whose rate a ladder of codecs follows",
+        ('controller = { kind = "nada" }',),
+        "in a flow of RTP over UDP, which reacts to delay and loss",
     ),
     ("bbr1 bbrv1 bbr2 bbrv2", ('controller = "bbr"',), "which is BBR version 3"),
     (

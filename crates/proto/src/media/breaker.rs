@@ -24,12 +24,20 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reports without arrivals, k.
 const NO_ARRIVALS: usize = 5;
 
-/// A fixed rate, until a circuit breaker stops the session for good.
+/// A fixed rate, by default until a circuit breaker stops the session for good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The rate at which sources encode, in IP packets; the pacer adds a quarter, so that bursts leave soon.
     pub rate: Rate,
+    /// Whether the circuit breakers of RFC 8083 §4 stop the session: after 5 s without feedback, 5 s without arrivals,
+    /// or at ten times the rate of TCP at the same loss and round-trip time.
+    #[serde(default = "yes")]
+    pub circuit_breaker: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Validate for Config {
@@ -43,6 +51,7 @@ impl MediaControllerConfig for Config {
     fn build(&self) -> Box<dyn MediaController> {
         Box::new(Fixed {
             rate: self.rate,
+            stops: self.circuit_breaker,
             breaker: Breaker::default(),
             highest: 0,
             arrived: 0,
@@ -51,7 +60,7 @@ impl MediaControllerConfig for Config {
         })
     }
     fn name(&self) -> String {
-        "fixed".to_owned()
+        if self.circuit_breaker { "fixed" } else { "fixed (no breaker)" }.to_owned()
     }
     fn bytes(&self) -> Bytes {
         Bytes::Ip
@@ -71,6 +80,7 @@ impl MediaControllerConfig for Config {
 #[derive(Debug)]
 struct Fixed {
     rate: Rate,
+    stops: bool,
     breaker: Breaker,
     /// One more than the highest number that arrived, and how many arrived.
     highest: u64,
@@ -93,7 +103,7 @@ impl MediaController for Fixed {
                 self.arrived += 1;
             }
         }
-        if self.next.is_none_or(|next| now < next) {
+        if !self.stops || self.next.is_none_or(|next| now < next) {
             return;
         }
         self.next = Some(now + INTERVAL);
@@ -102,7 +112,7 @@ impl MediaController for Fixed {
         self.trip = self.trip.or(trip);
     }
     fn deadline(&self) -> Option<Instant> {
-        self.breaker.times_out().filter(|_| self.trip.is_none())
+        self.breaker.times_out().filter(|_| self.stops && self.trip.is_none())
     }
     fn on_timeout(&mut self, now: Instant) {
         self.trip = self.trip.or(self.breaker.on_time(now));
@@ -355,7 +365,8 @@ mod tests {
     /// Packets of 1000 bytes, 400 a second, of which one in ten is lost, with feedback each 100 ms: §4.3 as above.
     #[test]
     fn a_session_stops_at_ten_times_tcp() {
-        let mut controller = Config { rate: Rate::from_bps(4_000_000) }.build();
+        let mut controller =
+            Config { rate: Rate::from_bps(4_000_000), circuit_breaker: true }.build();
         let (mut now, mut reports, mut stopped) = (Instant::ZERO, Vec::new(), None);
         for sequence in 0..4000 {
             controller.on_sent(now, &Sent { sequence, bytes: 1000 });
@@ -383,7 +394,8 @@ mod tests {
 
     #[test]
     fn a_session_without_feedback_stops() {
-        let mut controller = Config { rate: Rate::from_bps(4_000_000) }.build();
+        let mut controller =
+            Config { rate: Rate::from_bps(4_000_000), circuit_breaker: true }.build();
         assert_eq!(controller.deadline(), None);
         controller.on_sent(second(1), &Sent { sequence: 0, bytes: 1000 });
         assert_eq!(controller.deadline(), Some(second(6)));

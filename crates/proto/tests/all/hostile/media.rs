@@ -25,7 +25,7 @@ fn controllers() -> [Config; 4] {
         Config::Nada(nada::Config::default()),
         Config::Nada(wide),
         Config::Nada(narrow),
-        Config::Fixed(breaker::Config { rate: mbps(1) }),
+        Config::Fixed(breaker::Config { rate: mbps(1), circuit_breaker: true }),
     ]
 }
 
