@@ -326,6 +326,31 @@ summary! {
             .source("talkspurt's own measure").higher_is_better().within(0.0, 1.0)
             .titled("in time", "frames in time", "frames in time")
             .shown(&[View::Video.at(6), View::StudyVideo.at(6)]);
+        /// Frames shown per second: the complete ones, unless a later one was shown before.
+        video_frame_rate = |row| row.video.as_ref().and_then(|video| video.shown_per_s),
+            Metric::of("1/s", "fps", 1.0, 1)
+            .described("frames shown", "shown frames ÷ time from the first capture to the last")
+            .source("talkspurt's own measure").higher_is_better()
+            .titled("shown", "frames shown", "shown").shown(&[View::Video.at(7).rank(4)]);
+        /// Freezes: intervals between two shown frames of at least three times the mean of the last 30, and 150 ms
+        /// more than it; and a time at the end in which nothing more is shown.
+        video_freezes = |row| row.video.as_ref().map(|video| video.freezes),
+            Metric::of("1", "", 1.0, 0)
+            .described("freezes", "intervals ≥ max(3 · mean, mean + 150 ms)")
+            .source("libwebrtc, VideoQualityObserver; freezeCount of getStats()").lower_is_better()
+            .titled("freezes", "", "freezes")
+            .shown(&[View::Video.at(8), View::StudyVideo.at(7).rank(1)]);
+        /// Sum of the freezes.
+        video_frozen_s = |row| row.video.as_ref().map(|video| video.frozen_s),
+            Metric::of("s", "s", 1.0, 2).described("frozen", "Σ freezes")
+            .source("libwebrtc, VideoQualityObserver; totalFreezesDuration of getStats()")
+            .lower_is_better().titled("frozen", "frozen in all", "frozen")
+            .shown(&[View::Video.at(9), View::StudyVideo.at(8)]);
+        /// Longest freeze.
+        video_longest_freeze_s = |row| row.video.as_ref().map(|video| video.longest_freeze_s),
+            Metric::of("s", "s", 1.0, 2).described("longest freeze", "maximum of the freezes")
+            .source("talkspurt's own measure").lower_is_better()
+            .titled("longest freeze", "", "longest freeze").shown(&[View::Video.at(10).rank(3)]);
         /// Complete frames whose last packet came after the deadline.
         video_frames_late = |row| row.video.as_ref().map(|video| video.late), FRAMES
             .described("late", "delivery of the last packet − capture > deadline").lower_is_better()

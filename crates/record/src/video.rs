@@ -1,7 +1,9 @@
 //! Frames of several packets: which were complete, and their delays.
 //!
-//! Consecutive packets with the same capture time form a frame.
+//! Consecutive packets with the same capture time form a frame. A complete frame is shown, unless a later one was
+//! shown before it.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
@@ -44,6 +46,45 @@ pub struct VideoSummary {
     /// From capture to the delivery of the last packet, for complete frames: median, 95th percentile and
     /// maximum, in seconds; nearest-rank.
     pub delay_s: [Option<f64>; 3],
+    /// Shown frames per second, from the first judged capture to the last.
+    pub shown_per_s: Option<f64>,
+    /// Freezes.
+    pub freezes: u64,
+    /// Their sum in seconds.
+    pub frozen_s: f64,
+    /// The longest in seconds.
+    pub longest_freeze_s: f64,
+}
+
+// libwebrtc's VideoQualityObserver, whose counts are freezeCount and totalFreezesDuration of getStats().
+const FREEZE_WINDOW: usize = 30;
+const FREEZE_SAMPLES: usize = 5;
+const FREEZE_INCREASE: Duration = Duration::from_millis(150);
+
+/// Intervals between shown frames, and which of them are freezes.
+#[derive(Debug, Default)]
+struct Screen {
+    last: Option<Instant>,
+    intervals: VecDeque<Duration>,
+    freezes: Vec<Duration>,
+}
+
+impl Screen {
+    /// Nothing new was shown from the last frame until `now`.
+    fn until(&mut self, now: Instant) {
+        let Some(last) = self.last.replace(now) else { return };
+        let interval = now.saturating_since(last);
+        self.intervals.push_back(interval);
+        if self.intervals.len() > FREEZE_WINDOW {
+            self.intervals.pop_front();
+        }
+        let count = self.intervals.len() as u64;
+        let mean = self.intervals.iter().copied().sum::<Duration>() / count;
+        let least = (mean * 3).max(mean + FREEZE_INCREASE);
+        if count >= FREEZE_SAMPLES as u64 && interval >= least {
+            self.freezes.push(interval);
+        }
+    }
 }
 
 impl VideoSummary {
@@ -110,12 +151,49 @@ impl Video {
             found.late += u64::from(delay > self.deadline);
             delays.push(delay);
         }
+        self.show(&mut found, (from, to), end);
         delays.sort_unstable();
         found.delay_s = [50, 95, 100].map(|percent| {
             let rank = (delays.len() * percent).div_ceil(100).checked_sub(1)?;
             Some(delays[rank].as_secs_f64())
         });
         found
+    }
+}
+
+impl Video {
+    /// What the viewer sees of these frames: each complete one, unless a later one was shown before it. The time
+    /// from the last that is shown to the last that was captured counts, too: nothing follows it.
+    fn show(&self, found: &mut VideoSummary, (from, to): (Instant, Instant), end: Instant) {
+        let inside = |frame: &&Frame| from <= frame.captured && frame.captured < to;
+        let judged = |frame: &&Frame| {
+            inside(frame) && (frame.complete.is_some() || frame.captured + self.deadline <= end)
+        };
+        let mut shown: Vec<(Instant, Instant)> = Vec::new();
+        for frame in self.frames.iter().filter(inside) {
+            let Some(complete) = frame.complete else { continue };
+            while shown.last().is_some_and(|(at, _)| *at > complete) {
+                shown.pop();
+            }
+            shown.push((complete, frame.captured));
+        }
+        let mut screen = Screen::default();
+        shown.iter().for_each(|(at, _)| screen.until(*at));
+        let mut captures = self.frames.iter().filter(judged).map(|frame| frame.captured);
+        let Some(first) = captures.next() else { return };
+        let last = captures.next_back().unwrap_or(first);
+        let seconds = (last - first).as_secs_f64();
+        found.shown_per_s = (seconds > 0.0).then(|| shown.len() as f64 / seconds);
+        match shown.last() {
+            Some((at, captured)) if *captured < last => screen.until(*at + (last - *captured)),
+            Some(_) => {}
+            // Nothing was ever shown.
+            None => screen.freezes.push(last - first),
+        }
+        found.freezes = screen.freezes.len() as u64;
+        found.frozen_s = screen.freezes.iter().copied().sum::<Duration>().as_secs_f64();
+        let longest = screen.freezes.iter().max();
+        found.longest_freeze_s = longest.map_or(0.0, |longest| longest.as_secs_f64());
     }
 }
 
@@ -180,11 +258,65 @@ mod tests {
         assert_eq!(video.delivered(99, ms(160)), None);
         let all = video.summary(ms(0), ms(1000), ms(200));
         let delay_s = [Some(0.040), Some(0.101), Some(0.101)];
-        assert_eq!(all, VideoSummary { frames: 4, complete: 3, late: 1, delay_s });
+        // The third frame was never complete; the fourth came after 170 ms, the others after 30 and 141 ms.
+        let shown_per_s = Some(3.0 / 0.120);
+        let expected =
+            VideoSummary { frames: 4, complete: 3, late: 1, delay_s, shown_per_s, ..none() };
+        assert_eq!(all, expected);
         // The deadline of the fifth is at 260 ms.
         assert_eq!(video.summary(ms(0), ms(1000), ms(260)).frames, 5);
         assert_eq!(video.summary(ms(40), ms(120), ms(260)).frames, 2);
-        let none = video.summary(ms(500), ms(600), ms(700));
-        assert_eq!(none, VideoSummary::default());
+        assert_eq!(video.summary(ms(500), ms(600), ms(700)), none());
+    }
+
+    fn none() -> VideoSummary {
+        VideoSummary::default()
+    }
+
+    /// A frame of one packet each 30 ms; `arrives` says when each is complete.
+    fn shown(frames: u32, arrives: impl Fn(u64) -> Option<u64>) -> VideoSummary {
+        let mut video = Video::new(Duration::from_millis(400));
+        for frame in 0..frames {
+            assert!(video.generated(frame, ms(30 * u64::from(frame)), 700));
+        }
+        for frame in 0..frames {
+            if let Some(at) = arrives(frame.into()) {
+                video.delivered(frame, ms(at));
+            }
+        }
+        video.summary(ms(0), ms(1_000_000), ms(1_000_000))
+    }
+
+    /// The case of libwebrtc's own test: five frames 30 ms apart, the sixth a second later.
+    #[test]
+    fn a_second_without_a_frame_is_a_freeze() {
+        let steady = |frame: u64| Some(30 * frame);
+        assert_eq!(shown(200, steady).freezes, 0);
+        let late = shown(6, |frame| Some(30 * frame + if frame == 5 { 970 } else { 0 }));
+        assert_eq!((late.freezes, late.frozen_s, late.longest_freeze_s), (1, 1.0, 1.0));
+        // Two frames in a row are missing: 90 ms are no freeze, for that is less than 150 ms more than usual.
+        assert_eq!(shown(200, |frame| steady(frame).filter(|_| frame % 50 > 1)).freezes, 0);
+        // Ten in a row are missing twice: 330 ms.
+        let gaps = shown(200, |frame| {
+            steady(frame).filter(|_| frame % 100 != 7 && (frame % 100).abs_diff(55) > 4)
+        });
+        assert_eq!((gaps.freezes, gaps.longest_freeze_s), (2, 0.3));
+    }
+
+    /// Nothing arrives from the hundredth frame on, or ever.
+    #[test]
+    fn an_end_without_frames_is_a_freeze() {
+        let ends = shown(200, |frame| Some(30 * frame + 10).filter(|_| frame < 100));
+        assert_eq!((ends.freezes, ends.longest_freeze_s), (1, 3.0));
+        let never = shown(200, |_| None);
+        assert_eq!((never.freezes, never.frozen_s, never.shown_per_s), (1, 5.97, Some(0.0)));
+    }
+
+    /// A frame that is complete after its successor is not shown any more.
+    #[test]
+    fn overtaken_frames_are_not_shown() {
+        let all = shown(100, |frame| Some(30 * frame + if frame == 50 { 45 } else { 0 }));
+        assert_eq!((all.complete, all.freezes), (100, 0));
+        assert_eq!(all.shown_per_s, Some(99.0 / 2.97));
     }
 }

@@ -330,7 +330,8 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          late_packets recovered_packets fec_ratio dred_ratio dred_depth_mean_s missing_packets \
          loss_ratio paused_s concealed_ratio \
          unheard_lost_ratio unheard_late_ratio unheard_paused_ratio burst_ratio longest_gap_s video_frames \
-         video_frames_complete video_in_time_ratio video_frames_late frame_delay_p50_s frame_delay_p95_s \
+         video_frames_complete video_in_time_ratio video_frame_rate video_freezes video_frozen_s \
+         video_longest_freeze_s video_frames_late frame_delay_p50_s frame_delay_p95_s \
          frame_delay_max_s r_factor mos r_bound mos_bound estimated_mos estimated_mos_bound \
          mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note \
          estimate_limits stand_in redundancy_note"
