@@ -131,8 +131,8 @@ fn voice(flows: u32, seconds: u64, playout: playout::Config) -> Scenario {
     })
 }
 
-/// W7: calls of speech and video in one session each under NADA, with adaptive playout, over a core that gives a
-/// call three quarters of what it could send.
+/// W7: calls of speech and video in one session each under NADA, with adaptive playout, over a core that gives
+/// a call three quarters of what it could send.
 fn controlled(calls: u32, seconds: u64) -> Scenario {
     let rate = Rate::from_bps(1_200_000 * u64::from(calls));
     let core = Core { rate, queue: drop_tail(50 * calls), noise: false };

@@ -183,7 +183,8 @@ fn is_unranked(sentence: &str) -> bool {
 }
 
 /// The second sentence names each setting that is outside the range of the model, or without a score, and no
-/// other, if and only if some calls have the score and others have not; the ranking of all is by one instrument.
+/// other, if and only if some calls have the score and others have not; the ranking of all is by one
+/// instrument.
 fn check_unranked(input: &Input, found: &Answer) {
     let flows = &input.flows;
     let set = |is: &dyn Fn(usize) -> bool| -> BTreeSet<String> {

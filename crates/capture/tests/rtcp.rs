@@ -17,8 +17,8 @@ fn packet(count: u8, packet_type: u8, words: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// Nine numbers from 65,534 on: one received 1 ms after the origin, three lost; then, 10 ms later, one received,
-/// one lost, one received 1 ms before that, one 100 ms after that, and one lost.
+/// Nine numbers from 65,534 on: one received 1 ms after the origin, three lost; then, 10 ms later, one
+/// received, one lost, one received 1 ms before that, one 100 ms after that, and one lost.
 fn steps() -> Vec<u8> {
     let chunks = [0x2001_0003, (0xc000 | 1 << 12 | 2 << 8 | 2 << 6) << 16 | 4 << 8 | 40];
     packet(15, 205, &[1, 2, 0xfffe_0009, 0x0a07, chunks[0], chunks[1], 0xfffc_0190])
@@ -76,8 +76,8 @@ fn the_round_trip_of_rfc_3550_figure_2() {
     assert_eq!(round_trips([(answered - 5_000_000_000, sender), (answered, receiver)]), []);
 }
 
-/// The traces of RFC 3611 §4.1: 45 packets from 13,821 on of which two are lost, in both encodings; with a third
-/// loss; and this thinned.
+/// The traces of RFC 3611 §4.1: 45 packets from 13,821 on of which two are lost, in both encodings; with a
+/// third loss; and this thinned.
 #[test]
 fn loss_runs_of_rfc_3611() {
     let runs = |thinning: u32, chunks: [u32; 4]| {

@@ -6,14 +6,11 @@
 //! Noise, with a shared secret), which carries requests, signs of life (`control`) and, at the end, the notes
 //! of the server. `media` runs the peers in real time over a `wire`: a UDP socket, a `stream` for each flow
 //! over TCP, and the raw sockets of `direct` for flows directly over IP. `seal` authenticates every datagram,
-//! packet and unit;
-//! circuit breakers stop harmful media (RFC 8083). `clocks` finds the drift and the offset of the two clocks, and
-//! `merge` makes one run of two logs, without notes that are not `plausible`. `exchange` is what the ends tell
-//! each other afterwards, within a `budget`.
-//! `call` makes a call of the same parts, whose ends say what is in their files or comes from a microphone;
-//! `view` is what a user sees of it.
-//! `tcp_info` is what the kernel knows of a connection.
-//! `fuzz` plays a hostile other end in tests.
+//! packet and unit; circuit breakers stop harmful media (RFC 8083). `clocks` finds the drift and the offset of
+//! the two clocks, and `merge` makes one run of two logs, without notes that are not `plausible`. `exchange` is
+//! what the ends tell each other afterwards, within a `budget`. `call` makes a call of the same parts, whose
+//! ends say what is in their files or comes from a microphone; `view` is what a user sees of it. `tcp_info` is
+//! what the kernel knows of a connection. `fuzz` plays a hostile other end in tests.
 #![cfg(target_os = "linux")]
 
 mod bucket;

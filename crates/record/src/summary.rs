@@ -73,8 +73,8 @@ summary! {
         /// Packets without payload: connection set-up, pure acknowledgements, RTCP reports.
         control_packets: u64 = PACKETS.known_to_sender()
             .described("control", "counted apart from sent packets");
-        /// Packets of feedback on single packets of this flow, which its receiver sends to its controller; they are
-        /// control packets of the other direction. Null without a controller, and inside a stream.
+        /// Packets of feedback on single packets of this flow, which its receiver sends to its controller; they
+        /// are control packets of the other direction. Null without a controller, and inside a stream.
         feedback_packets: Option<u64> = PACKETS.known_to_receiver()
             .described("feedback", "counted when sent, by the receiver").source("RFC 8888");
         /// Bytes of these packets, including headers.
@@ -332,8 +332,8 @@ summary! {
             .described("frames shown", "shown frames ÷ time from the first capture to the last")
             .source("talkspurt's own measure").higher_is_better()
             .titled("shown", "frames shown", "shown").shown(&[View::Video.at(7).rank(4)]);
-        /// Freezes: intervals between two shown frames of at least three times the mean of the last 30, and 150 ms
-        /// more than it; and a time at the end in which nothing more is shown.
+        /// Freezes: intervals between two shown frames of at least three times the mean of the last 30, and 150
+        /// ms more than it; and a time at the end in which nothing more is shown.
         video_freezes = |row| row.video.as_ref().map(|video| video.freezes),
             Metric::of("1", "", 1.0, 0)
             .described("freezes", "intervals ≥ max(3 · mean, mean + 150 ms)")

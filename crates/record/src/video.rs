@@ -1,7 +1,7 @@
 //! Frames of several packets: which were complete, and their delays.
 //!
-//! Consecutive packets with the same capture time form a frame. A complete frame is shown, unless a later one was
-//! shown before it.
+//! Consecutive packets with the same capture time form a frame. A complete frame is shown, unless a later one
+//! was shown before it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -162,8 +162,8 @@ impl Video {
 }
 
 impl Video {
-    /// What the viewer sees of these frames: each complete one, unless a later one was shown before it. The time
-    /// from the last that is shown to the last that was captured counts, too: nothing follows it.
+    /// What the viewer sees of these frames: each complete one, unless a later one was shown before it. The
+    /// time from the last that is shown to the last that was captured counts, too: nothing follows it.
     fn show(&self, found: &mut VideoSummary, (from, to): (Instant, Instant), end: Instant) {
         let inside = |frame: &&Frame| from <= frame.captured && frame.captured < to;
         let judged = |frame: &&Frame| {

@@ -1,5 +1,5 @@
-//! Flows inside another flow's SCTP association or RTP session: they inherit its settings from its owner and must
-//! not contradict them.
+//! Flows inside another flow's SCTP association or RTP session: they inherit its settings from its owner and
+//! must not contradict them.
 
 use std::collections::BTreeMap;
 

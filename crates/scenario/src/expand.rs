@@ -213,7 +213,8 @@ pub(crate) fn checked(scenario: &Scenario, found: &mut Findings) -> (Scenario, W
     (scenario, Written(written), counts)
 }
 
-/// Takes over the members of associations and sessions, which have adopted their settings; then each is a flow of its own.
+/// Takes over the members of associations and sessions, which have adopted their settings; then each is a flow
+/// of its own.
 pub(crate) fn keep_adopted(scenario: &mut Scenario, checked: Scenario) {
     if scenario.flows.values().any(|flow| flow.within().is_some()) {
         scenario.flows = checked.flows;

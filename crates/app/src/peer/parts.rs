@@ -69,9 +69,10 @@ impl Parts {
         (Rng::new(self.seed, &format!("{opener}/conversation")), opens)
     }
 
-    /// The RTP session of a flow with media: its RTCP and its controller. RTCP's bandwidth is that of one direction's packets in their best
-    /// encoding, headers included (RFC 3550 §6.2); a side that only listens reports under its own SSRC. A side
-    /// whose half of a stream is plain data sends none: nothing would distinguish the two (RFC 4571 §2).
+    /// The RTP session of a flow with media: its RTCP and its controller. RTCP's bandwidth is that of one
+    /// direction's packets in their best encoding, headers included (RFC 3550 §6.2); a side that only listens
+    /// reports under its own SSRC. A side whose half of a stream is plain data sends none: nothing would
+    /// distinguish the two (RFC 4571 §2).
     pub(super) fn session(
         &self,
         outgoing: Option<&Outgoing>,

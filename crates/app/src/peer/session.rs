@@ -64,8 +64,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The control, for as long as the peer of one flow uses it: those of other flows of the session have their turns
-    /// at other times.
+    /// The control, for as long as the peer of one flow uses it: those of other flows of the session have their
+    /// turns at other times.
     pub(super) fn lock(&self) -> Controlled<'_> {
         let control = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         Controlled { control, number: self.number }
@@ -106,8 +106,8 @@ impl Stream {
     }
 }
 
-/// Feedback about the media of the other side at most this often and at least that often, as deployed; a twentieth
-/// of the rate in between (libwebrtc: RemoteEstimatorProxy).
+/// Feedback about the media of the other side at most this often and at least that often, as deployed; a
+/// twentieth of the rate in between (libwebrtc: RemoteEstimatorProxy).
 const DEPLOYED: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 const DEPLOYED_SHARE: u64 = 20;
 /// Packets of a stream in one feedback packet: 1000 bytes.
@@ -239,8 +239,8 @@ impl Control {
         self.streams[number].is_news
     }
 
-    /// The rate at which a flow's source should encode, with media headers and without those of the layers below, if
-    /// it changed.
+    /// The rate at which a flow's source should encode, with media headers and without those of the layers
+    /// below, if it changed.
     pub(super) fn take_target(&mut self, number: usize) -> Option<Rate> {
         if !std::mem::take(&mut self.streams[number].is_news) {
             return None;

@@ -41,8 +41,8 @@ pub(super) struct Encoder {
     backlog: Duration,
 }
 
-/// No frame of a burst is smaller than this share of the usual, however large its first (as in syncodecs, by authors
-/// of RFC 8593); with fewer bits no encoder makes a picture.
+/// No frame of a burst is smaller than this share of the usual, however large its first (as in syncodecs, by
+/// authors of RFC 8593); with fewer bits no encoder makes a picture.
 const SMALLEST: f64 = 0.2;
 
 impl Encoder {

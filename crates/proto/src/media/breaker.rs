@@ -30,8 +30,8 @@ const NO_ARRIVALS: usize = 5;
 pub struct Config {
     /// The rate at which sources encode, in IP packets; the pacer adds a quarter, so that bursts leave soon.
     pub rate: Rate,
-    /// Whether the circuit breakers of RFC 8083 §4 stop the session: after 5 s without feedback, 5 s without arrivals,
-    /// or at ten times the rate of TCP at the same loss and round-trip time.
+    /// Whether the circuit breakers of RFC 8083 §4 stop the session: after 5 s without feedback, 5 s without
+    /// arrivals, or at ten times the rate of TCP at the same loss and round-trip time.
     #[serde(default = "yes")]
     pub circuit_breaker: bool,
 }
@@ -362,7 +362,8 @@ mod tests {
         assert_eq!(breaker.on_time(second(10)), None);
     }
 
-    /// Packets of 1000 bytes, 400 a second, of which one in ten is lost, with feedback each 100 ms: §4.3 as above.
+    /// Packets of 1000 bytes, 400 a second, of which one in ten is lost, with feedback each 100 ms: §4.3 as
+    /// above.
     #[test]
     fn a_session_stops_at_ten_times_tcp() {
         let mut controller =

@@ -1,10 +1,10 @@
-//! Congestion control of live media. A [`MediaController`] decides at which rate the sources of a session encode and
-//! its packets leave; packets, pacing, feedback and timers are the session's, in the crate `app`.
+//! Congestion control of live media. A [`MediaController`] decides at which rate the sources of a session
+//! encode and its packets leave; packets, pacing, feedback and timers are the session's, in the crate `app`.
 //!
 //! `docs/adding-a-media-controller.md` adds one step by step: a file, and its line in `media_controllers!`.
 //!
-//! Controllers see what was sent, and a [`PacketReport`] on each packet. RFC 8888 and transport-wide feedback both
-//! provide these.
+//! Controllers see what was sent, and a [`PacketReport`] on each packet. RFC 8888 and transport-wide feedback
+//! both provide these.
 
 pub mod breaker;
 pub mod nada;
@@ -28,8 +28,8 @@ use crate::validate::{ConfigError, Validate};
 ///
 /// [`on_reports`](Self::on_reports) and [`decision`](Self::decision) are all that a controller needs.
 pub trait MediaController: Debug + Send {
-    /// A feedback packet arrived: reports on single packets, in the order in which they were sent. A packet may be
-    /// reported again, and one that was lost in an earlier report may have arrived in a later one.
+    /// A feedback packet arrived: reports on single packets, in the order in which they were sent. A packet may
+    /// be reported again, and one that was lost in an earlier report may have arrived in a later one.
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
     /// What it decided last.
     fn decision(&self) -> Decision;
@@ -59,15 +59,16 @@ pub struct Sent {
 /// What a feedback packet says beside its reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedbackInfo {
-    /// Time between sending the newest of the packets that arrived and this feedback's arrival, without the time
-    /// for which the receiver held its report back; `None` if none arrived.
+    /// Time between sending the newest of the packets that arrived and this feedback's arrival, without the
+    /// time for which the receiver held its report back; `None` if none arrived.
     pub rtt: Option<Duration>,
 }
 
 /// What a controller decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Rate at which all sources of the session together should encode, in the bytes that the controller counts.
+    /// Rate at which all sources of the session together should encode, in the bytes that the controller
+    /// counts.
     pub target: Rate,
     /// Rate at which packets leave.
     pub pacing: Rate,

@@ -1,8 +1,8 @@
-//! Network-Assisted Dynamic Adaptation (RFC 8698). What the RFC computes at the receiver is computed here, at the
-//! sender, from reports on single packets (§6.4).
+//! Network-Assisted Dynamic Adaptation (RFC 8698). What the RFC computes at the receiver is computed here, at
+//! the sender, from reports on single packets (§6.4).
 //!
-//! Names are the RFC's. A profile is a set of values, among them those that make [`Profile::Ns3Rmcat`] equal to the
-//! controller of the RFC's authors (github.com/cisco/ns3-rmcat at adb3f8e, the simulator of §7).
+//! Names are the RFC's. A profile is a set of values, among them those that make [`Profile::Ns3Rmcat`] equal to
+//! the controller of the RFC's authors (github.com/cisco/ns3-rmcat at adb3f8e, the simulator of §7).
 
 use std::collections::VecDeque;
 
@@ -26,8 +26,8 @@ pub enum Profile {
     #[default]
     Rfc8698,
     /// The authors' controller for ns-3: bytes of RTP payload, no ECN, no reaction to the pacer's queue, a
-    /// congestion signal of at most 500 ms, whole milliseconds in two places, and a base delay that is forgotten
-    /// after half a second without packets.
+    /// congestion signal of at most 500 ms, whole milliseconds in two places, and a base delay that is
+    /// forgotten after half a second without packets.
     Ns3Rmcat,
 }
 
@@ -142,8 +142,8 @@ const FILTERED: usize = 15;
 const FEWEST: usize = 5;
 /// Loss intervals in the average and their weights (RFC 5348 §5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
-/// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), the oldest of which is dropped
-/// so that the delay is estimated again.
+/// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), the oldest of which is
+/// dropped so that the delay is estimated again.
 const BASE_SPAN: Duration = Duration::from_secs(60);
 const BASE_SPANS: usize = 10;
 
@@ -156,8 +156,8 @@ struct Values {
     x_max: f64,
     /// Feedback sooner after the last update changes nothing.
     least_delta: Duration,
-    /// The rate is updated with the first packet of a feedback that comes this long after the last update, before
-    /// the others are known (ns3-rmcat: a method for one packet also serves those of a batch).
+    /// The rate is updated with the first packet of a feedback that comes this long after the last update,
+    /// before the others are known (ns3-rmcat: a method for one packet also serves those of a batch).
     update_within: Duration,
     /// Delays from here on are no accelerated ramp-up.
     ramp_limit: Duration,
@@ -229,8 +229,8 @@ pub struct Nada {
     /// Least delays of spans, the current one last, and when that began.
     bases: VecDeque<i64>,
     base_since: Instant,
-    /// Packets without a loss between them, the current interval first (RFC 5348 §5.4); two and more once there was
-    /// a loss.
+    /// Packets without a loss between them, the current interval first (RFC 5348 §5.4); two and more once there
+    /// was a loss.
     intervals: VecDeque<u64>,
     /// The last update of the rate, or the first packet.
     last: Option<Instant>,
@@ -293,7 +293,8 @@ impl Nada {
         self.x_curr
     }
 
-    /// Takes a report on a packet that arrived. Of packets out of order, only the first counts as received (§5.1.2).
+    /// Takes a report on a packet that arrived. Of packets out of order, only the first counts as received
+    /// (§5.1.2).
     fn on_arrival(&mut self, now: Instant, report: &PacketReport, arrived: Instant) {
         let newer = |last: &Received| last.sequence < report.sequence;
         let is_in_time = self.newest.saturating_since(report.sent) <= self.values.oldest;

@@ -9,8 +9,8 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// A pacer: packets leave at a rate, up to a burst at once. It holds no packets.
 ///
-/// It keeps the instant at which all that has left would have left at the rate. A packet may leave up to the burst
-/// before that instant; time without packets is not saved.
+/// It keeps the instant at which all that has left would have left at the rate. A packet may leave up to the
+/// burst before that instant; time without packets is not saved.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     rate: Rate,

@@ -78,9 +78,9 @@ impl SentPackets {
         number
     }
 
-    /// The entries of a report that arrived at `now` for packets of the session, in sending order, and the round
-    /// trip of the newest that arrived, without the time for which the receiver held the report back. Forgotten
-    /// packets are omitted.
+    /// The entries of a report that arrived at `now` for packets of the session, in sending order, and the
+    /// round trip of the newest that arrived, without the time for which the receiver held the report back.
+    /// Forgotten packets are omitted.
     pub fn on_report(
         &mut self,
         now: Instant,
@@ -266,7 +266,8 @@ impl ReceivedPackets {
         }
     }
 
-    /// Report blocks on the packets since the last call, on at most `most` of each stream; empty if there are none.
+    /// Report blocks on the packets since the last call, on at most `most` of each stream; empty if there are
+    /// none.
     pub fn report(&mut self, now: Instant, most: usize) -> Vec<Stream> {
         self.streams.iter_mut().filter_map(|stream| stream.report(now, most)).collect()
     }

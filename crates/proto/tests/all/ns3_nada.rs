@@ -1,7 +1,7 @@
 //! NADA's profile `ns3-rmcat` against the controller of the RFC's authors, report by report.
 //!
-//! `validation/rmcat/nada.sh` fetches, compiles and feeds their controller with the reports of this test, which it
-//! asks for by `TALKSPURT_NADA_REPORTS`, and writes the reference rates.
+//! `validation/rmcat/nada.sh` fetches, compiles and feeds their controller with the reports of this test, which
+//! it asks for by `TALKSPURT_NADA_REPORTS`, and writes the reference rates.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,8 @@ struct Step {
 }
 
 /// A path whose capacity, queue and losses change every few seconds, with pauses of the source. Times are whole
-/// microseconds, as there. The load does not depend on the controller, so that one error is not hidden by the next.
+/// microseconds, as there. The load does not depend on the controller, so that one error is not hidden by the
+/// next.
 struct Path {
     rng: Rng,
     now: u64,

@@ -52,15 +52,16 @@ pub struct Flow {
     /// Playout of speech at the far end.
     #[serde(default)]
     pub playout: playout::Config,
-    /// Congestion control of the RTP session, which paces its packets and asks sources for a rate: Opus, a `ladder`,
-    /// or video with an `encoder`. It adds feedback in RTCP. A transport with control of its own keeps it, as the
-    /// inner of the two. Absent: the sources send as they like, and over UDP nothing stops them.
+    /// Congestion control of the RTP session, which paces its packets and asks sources for a rate: Opus, a
+    /// `ladder`, or video with an `encoder`. It adds feedback in RTCP. A transport with control of its own
+    /// keeps it, as the inner of the two. Absent: the sources send as they like, and over UDP nothing stops
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<media::Config>,
-    /// Name of the flow whose RTP session this one shares: one controller, one pacer and one feedback for both, as
-    /// WebRTC has for the audio and video of a call (RFC 9143, BUNDLE). Both have the same ends and protocol, and
-    /// the `controller` is that flow's. Speech is never held back by the pacer, and takes
-    /// its rate before video. The packets of each flow keep ports of their own.
+    /// Name of the flow whose RTP session this one shares: one controller, one pacer and one feedback for both,
+    /// as WebRTC has for the audio and video of a call (RFC 9143, BUNDLE). Both have the same ends and
+    /// protocol, and the `controller` is that flow's. Speech is never held back by the pacer, and takes its
+    /// rate before video. The packets of each flow keep ports of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Parameters of the E-model for this flow's opinion score.

@@ -28,8 +28,8 @@ pub struct Video {
     /// An encoder that follows the rate which the flow's `controller` asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<Encoder>,
-    /// Frame interval with `rate` or `encoder`, or if the `file` has no times. The start of the flow is also spread
-    /// over this time. Absent: 40 ms, which is 25 frames per second, and with `encoder` 1/30 s.
+    /// Frame interval with `rate` or `encoder`, or if the `file` has no times. The start of the flow is also
+    /// spread over this time. Absent: 40 ms, which is 25 frames per second, and with `encoder` 1/30 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
     /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
@@ -56,20 +56,21 @@ impl Video {
     }
 }
 
-/// A video encoder that follows a target rate: the statistical model of RFC 8593 §5, whose example values are the
-/// defaults unless something else is stated. Rates are those of RTP packets.
+/// A video encoder that follows a target rate: the statistical model of RFC 8593 §5, whose example values are
+/// the defaults unless something else is stated. Rates are those of RTP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Encoder {
-    /// Lowest rate (RFC 8593: R_min). The RFC's example is 150 kbit/s; that of RTP packets is lower at the same rate
-    /// of IP packets.
+    /// Lowest rate (RFC 8593: R_min). The RFC's example is 150 kbit/s; that of RTP packets is lower at the same
+    /// rate of IP packets.
     pub min: Rate,
     /// Highest rate (R_max).
     pub max: Rate,
-    /// After it has followed a request, the encoder ignores others for this long (τ_v). RFC 8867 §4.3 has 100 ms.
+    /// After it has followed a request, the encoder ignores others for this long (τ_v). RFC 8867 §4.3 has 100
+    /// ms.
     pub reaction: Duration,
-    /// A request that changes the rate by more than this share begins a burst; RFC 8593 says "abrupt". 0.5 as in
-    /// syncodecs, by authors of the RFC.
+    /// A request that changes the rate by more than this share begins a burst; RFC 8593 says "abrupt". 0.5 as
+    /// in syncodecs, by authors of the RFC.
     #[schemars(range(min = 0.0, max = 100.0))]
     pub abrupt: f64,
     /// Frames of a burst (K_d): the first has the size `burst`, the others are so small that the rate holds.

@@ -1,4 +1,5 @@
-//! A session whose receiver lies: reports on packets that were never sent, numbers and clocks that jump, silence.
+//! A session whose receiver lies: reports on packets that were never sent, numbers and clocks that jump,
+//! silence.
 
 use bytes::Bytes;
 use talkspurt_proto::frame::{self, Frame};
