@@ -54,7 +54,9 @@ fn shorten(schema: &mut Value) {
     }
 }
 
-pub(crate) fn cached() -> &'static Value {
+/// [`schema`], made once.
+#[must_use]
+pub fn cached() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
@@ -147,17 +149,19 @@ fn unfold(text: &str) -> String {
 }
 
 /// The target of a `$ref`, or the schema itself.
-pub(crate) fn resolved(schema: &Value) -> &Value {
+#[must_use]
+pub fn resolved(schema: &Value) -> &Value {
     let place =
         schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
     place.and_then(|place| cached().pointer(place)).unwrap_or(schema)
 }
 
 /// The key that names the variant of a table with several kinds.
-pub(crate) const TAG: &str = "kind";
+pub const TAG: &str = "kind";
 
 /// The variants of a table distinguished by `kind`, with their names; `None` for others.
-pub(crate) fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
+#[must_use]
+pub fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
     let named = |form| -> Option<(&str, &Value)> {
         Some((Value::pointer(form, "/properties/kind/const")?.as_str()?, form))
     };
@@ -165,7 +169,8 @@ pub(crate) fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
 }
 
 /// The permitted words of an enumerated text, with their meanings.
-pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
+#[must_use]
+pub fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
     let meaning = |s: &'static str| s;
     if let Some(list) = schema.get("enum").and_then(Value::as_array) {
         return list.iter().map(|word| Some((word.as_str()?, meaning("")))).collect();
@@ -183,16 +188,19 @@ pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
 }
 
 /// The permitted values of an enumerated integer.
-pub(crate) fn numbers(schema: &Value) -> Option<Vec<i64>> {
+#[must_use]
+pub fn numbers(schema: &Value) -> Option<Vec<i64>> {
     schema.get("enum")?.as_array()?.iter().map(Value::as_i64).collect()
 }
 
 /// The schema of the values of a table of names; `None` for tables with fixed keys.
-pub(crate) fn named(schema: &Value) -> Option<&Value> {
+#[must_use]
+pub fn named(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|s| s.is_object())
 }
 
 /// The keys of a table with fixed keys.
-pub(crate) fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
+#[must_use]
+pub fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
     schema.get("properties")?.as_object()
 }

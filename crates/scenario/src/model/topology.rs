@@ -113,9 +113,9 @@ pub struct Single(Map<String, Value>);
 pub struct Alike(Map<String, Value>);
 
 /// Marks the schema of a table whose keys are described elsewhere.
-pub(crate) const LIKE: &str = "x-like";
+pub const LIKE: &str = "x-like";
 /// The key for delays that increase over equal links.
-pub(crate) const DELAY_TO: &str = "delay_to";
+pub const DELAY_TO: &str = "delay_to";
 
 impl JsonSchema for Single {
     fn schema_name() -> Cow<'static, str> {

@@ -8,16 +8,18 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use crate::model::{DELAY_TO, LIKE};
+use talkspurt_scenario::model::{DELAY_TO, LIKE};
+use talkspurt_scenario::schema::{
+    TAG, cached, named, numbers, properties, resolved, schema, variants, words,
+};
+
 use crate::profiles;
-use crate::schema::{TAG, cached, named, numbers, properties, resolved, schema, variants, words};
 
 /// The generated files: path from the repository's root, and text.
 ///
 /// # Panics
 /// Never: a schema is always JSON text.
-#[must_use]
-pub fn generated() -> Vec<(String, String)> {
+pub(crate) fn generated() -> Vec<(String, String)> {
     let schema = serde_json::to_string_pretty(&schema()).expect("a schema is JSON");
     let mut files = vec![
         ("schema/scenario.schema.json".to_owned(), schema + "\n"),

@@ -1,6 +1,9 @@
 //! Writes `schema/scenario.schema.json`, the pages of `docs/reference` on scenarios, and its `profiles.md` from
 //! the scenario's types; with `--check` it writes nothing and fails if they are out of date.
 
+mod profiles;
+mod reference;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,7 +19,7 @@ fn main() -> ExitCode {
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = ExitCode::SUCCESS;
-    for (name, text) in talkspurt_scenario::reference::generated() {
+    for (name, text) in reference::generated() {
         let path: PathBuf = root.join(&name);
         let before = std::fs::read_to_string(&path).ok();
         if before.as_deref() == Some(&text) {
