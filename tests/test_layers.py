@@ -114,7 +114,9 @@ def test_no_modules_of_the_package_import_each_other_in_a_circle() -> None:
     TopologicalSorter(graph).prepare()
 
 
-TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[expect\(.*\)\]\n)?mod tests \{", re.MULTILINE)
+TESTS = re.compile(
+    r"^#\[cfg\(test\)\]\n(?:#\[expect\(.*\)\]\n)?(?:pub\(.*\) )?mod tests \{", re.MULTILINE
+)
 """Where the tests of a file begin."""
 
 
