@@ -117,6 +117,84 @@ def test_a_session_runs_over_a_transport_with_control_of_its_own(transport, name
     assert result.gauges("video", "target_rate")["value"].max() > 1.5e5
 
 
+def test_lost_feedback_is_no_lost_media():
+    """One feedback packet in twenty is lost on the way back, and nothing on the way out."""
+    path = {"back": "{ loss = 0.05 }"}
+    plain, lossy = (
+        row_of(talkspurt.run(call(**one), set={"measure": '{ from = "20s" }'}), "video")
+        for one in ({}, path)
+    )
+    assert lossy["throughput_bps"] > 0.9 * plain["throughput_bps"]
+
+
+def test_flows_of_a_session_that_overtake_each_other_lose_nothing():
+    result = talkspurt.run(call(flows=[sound()], queue='{ kind = "fq_codel" }'))
+    video = row_of(result, "video")
+    assert video["throughput_bps"] > 6e5
+    # Video has a queue of its own, which its session keeps short.
+    assert video["delay_p95_s"] < 0.150
+
+
+def test_a_session_slows_down_while_no_feedback_comes():
+    """From 20 s to 40 s nothing comes back; the rate halves each second, to the lowest."""
+    back = '{ steps = [{ at = "20s", loss = 1.0 }, { at = "40s", loss = 0.0 }] }'
+    result = talkspurt.run(call("3Mbit/s", back=back))
+    rate = dict(result.series("video").select("time_s", "sent_bytes").iter_rows())
+    before, during, after = (
+        sum(sent for at, sent in rate.items() if begin < at <= begin + 5) * 8 / 5
+        for begin in (15, 30, 53)
+    )
+    assert before > 1.3e6 and during < 2e5 and after > 1e6
+
+
+def test_a_source_that_pauses_does_not_stop_its_session():
+    fixed = inline("fixed", rate="100kbit/s")
+    talk = '{ kind = "speech", codec = "pcmu", talkspurts = { on = "5s", off = "8s" } }'
+    result = talkspurt.run(call("10Mbit/s", controller=fixed, source=talk), set={"seed": 5})
+    assert result.series("video").filter(pl.col("sent_packets") > 0)["time_s"].max() > 50
+    assert row_of(result, "video")["discarded_packets"] == 0
+
+
+PAIR = {"flows.video.reverse": ENCODER}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # Video both ways; one side stops before the other; parity packets when a session stops.
+        PAIR,
+        PAIR | {"flows.video.stop": "30s"},
+        {
+            "flows.video.source": '{ kind = "speech", codec = "pcmu", flexfec = {} }',
+            "flows.video.controller": inline("fixed", rate="100kbit/s"),
+            "links.line.events": '[{ at = "10.05s", state = "down" }]',
+        },
+        {
+            "flows.video.controller": inline("fixed", rate="500kbit/s"),
+            "flows.sound.reverse": speech("opus"),
+            "flows.sound.stop": "10s",
+            "flows.video.stop": "20s",
+        },
+        {"flows.video.source.packet": "1B", "flows.video.controller.max": "200kbit/s"},
+        {"flows.sound.source": speech("pcmu", packet="60ms", red=2), **PAIR},
+    ],
+)
+def test_no_session_keeps_its_run_from_ending(change):
+    result = talkspurt.run(call(flows=[sound()]), set=change)
+    assert row_of(result, "video")["sent_packets"] > 0
+
+
+def test_two_videos_of_a_session_get_equal_parts():
+    second = flow_text("second", "a>b", UDP, ENCODER, session="video")
+    result = talkspurt.run(call(flows=[second]), set={"measure": '{ from = "20s" }'})
+    rates = [row_of(result, name)["throughput_bps"] for name in ("video", "second")]
+    assert rates[0] == pytest.approx(rates[1], rel=0.1)
+    # The other gets all when one has stopped.
+    early = {"flows.second.stop": "20s", "measure": '{ from = "30s" }'}
+    alone = row_of(talkspurt.run(call(flows=[second]), set=early), "video")["throughput_bps"]
+    assert alone > 1.7 * rates[0]
+
+
 def test_an_encoder_follows_a_transport_that_asks_for_rates():
     text = scenario_text(
         "TFRC",
@@ -138,10 +216,12 @@ def test_equal_seeds_give_equal_sessions():
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"flows.video.source": BULK}, "flows.video.controller: needs a source that sends RTP"),
+        ({"flows.video.source": BULK}, "flows.video.controller: needs sources that send RTP"),
         ({"flows.video.rtcp.enabled": False}, "needs the feedback that RTCP carries"),
         ({"flows.video.controller.max": "100kbit/s"}, "controller.max: 100kbit/s is below `min`"),
         ({"flows.video.controller.feedback": "0ms"}, "controller.feedback: 0ms"),
+        ({"flows.video.reverse": BULK}, "needs sources that send RTP"),
+        ({"flows.sound.dscp": 46}, "differs from that of"),
         ({"flows.video.controller.kind": "gcc"}, 'the nearest is controller = { kind = "nada" }'),
         ({"flows.video.controller": '{ kind = "fixed" }'}, "rate"),
         ({"flows.video.source.encoder.max": "1kbit/s"}, "encoder.max: 1kbit/s is below `min`"),

@@ -14,7 +14,8 @@ use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Limit in frames; with 0, a frame that the transport does not take at once is dropped. Absent: the
-    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5).
+    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5), and of video over UDP under a
+    /// `controller` 1250.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
     /// Which frame is dropped when the queue is full.
@@ -72,8 +73,10 @@ impl Config {
 #[repr(C)]
 pub struct SendQueue {
     waiting: VecDeque<Waiting>,
-    packets: usize,
+    /// Of the frames that wait.
+    bytes: u64,
     lifetime: Duration,
+    packets: u32,
     drop: Drop,
 }
 
@@ -90,7 +93,8 @@ impl SendQueue {
     #[must_use]
     pub fn new(config: Config) -> Self {
         Self {
-            packets: config.packets.unwrap_or(Config::PACKETS) as usize,
+            packets: config.packets.unwrap_or(Config::PACKETS),
+            bytes: 0,
             drop: config.drop,
             lifetime: config.lifetime.unwrap_or(Config::LIFETIME),
             waiting: VecDeque::new(),
@@ -99,8 +103,20 @@ impl SendQueue {
 
     /// Bytes of the frames that wait.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.waiting.iter().map(|waiting| waiting.frame.wire_bytes() as u64).sum()
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How long the oldest frame has waited.
+    #[must_use]
+    pub fn wait(&self, now: Instant) -> Duration {
+        self.waiting.front().map_or(Duration::ZERO, |oldest| now.saturating_since(oldest.since))
+    }
+
+    fn take(&mut self) -> Option<Waiting> {
+        let first = self.waiting.pop_front()?;
+        self.bytes -= first.frame.wire_bytes() as u64;
+        Some(first)
     }
 
     /// Removes a frame that has waited too long and returns its number; call until `None` before [`Self::push`]
@@ -108,21 +124,22 @@ impl SendQueue {
     pub fn expire(&mut self, now: Instant) -> Option<u32> {
         let oldest = self.waiting.front().filter(|_| self.drop == Drop::Stale)?;
         let stale = now.saturating_since(oldest.since) > self.lifetime;
-        stale.then(|| self.waiting.pop_front()).flatten().map(|gone| gone.index)
+        stale.then(|| self.take()).flatten().map(|gone| gone.index)
     }
 
     /// Adds a frame; returns the number of the dropped one, if any.
     pub fn push(&mut self, now: Instant, index: u32, frame: Frame) -> Option<u32> {
-        let full = self.waiting.len() >= self.packets;
+        let full = self.waiting.len() >= self.packets as usize;
         let dropped = match (full, self.drop) {
             (false, _) => None,
             (true, Drop::Newest) => return Some(index),
-            (true, Drop::Oldest | Drop::Stale) => match self.waiting.pop_front() {
+            (true, Drop::Oldest | Drop::Stale) => match self.take() {
                 Some(oldest) => Some(oldest.index),
                 // The limit is 0.
                 None => return Some(index),
             },
         };
+        self.bytes += frame.wire_bytes() as u64;
         self.waiting.push_back(Waiting { index, since: now, frame });
         dropped
     }
@@ -131,13 +148,13 @@ impl SendQueue {
     /// until `None` before [`Self::pop`].
     pub fn expel(&mut self, largest: usize) -> Option<u32> {
         let misfit = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() > largest);
-        misfit.then(|| self.waiting.pop_front()).flatten().map(|gone| gone.index)
+        misfit.then(|| self.take()).flatten().map(|gone| gone.index)
     }
 
     /// The next frame, if it fits in `room` bytes.
     pub fn pop(&mut self, room: usize) -> Option<(u32, Frame)> {
         let fits = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() <= room);
-        let first = fits.then(|| self.waiting.pop_front()).flatten()?;
+        let first = fits.then(|| self.take()).flatten()?;
         Some((first.index, first.frame))
     }
 
@@ -245,6 +262,7 @@ mod tests {
                 now += wait;
                 gone.extend(join(&mut queue, ms(now), index));
                 prop_assert!(queue.waiting.len() <= packets as usize);
+                prop_assert_eq!(queue.bytes(), 10 * queue.waiting.len() as u64);
                 let taken = std::iter::from_fn(|| queue.pop(*room));
                 popped.extend(taken.take(room / 10).map(|(index, _)| index));
             }

@@ -188,7 +188,7 @@ impl Video {
             Some((at, captured)) if *captured < last => screen.until(*at + (last - *captured)),
             Some(_) => {}
             // Nothing was ever shown.
-            None => screen.freezes.push(last - first),
+            None => screen.freezes.extend(Some(last - first).filter(|it| *it > FREEZE_INCREASE)),
         }
         found.freezes = screen.freezes.len() as u64;
         found.frozen_s = screen.freezes.iter().copied().sum::<Duration>().as_secs_f64();

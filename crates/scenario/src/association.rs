@@ -17,6 +17,8 @@ use crate::words::did_you_mean;
 /// SCTP parameters that each flow sets for its own messages.
 const OF_MESSAGES: [&str; 5] =
     ["kind", "association", "ordered", "lifetime", "max_retransmissions"];
+/// Flows in another flow's session: feedback reports on at most 256 streams, and a flow can have two.
+const MOST: usize = 100;
 /// Flow fields that belong to the association.
 const OF_ASSOCIATIONS: [&str; 5] = ["ip", "dscp", "sizing", "via", "paths"];
 
@@ -82,7 +84,8 @@ pub(crate) fn join(scenario: &mut Scenario, found: &mut Findings) {
             let hint = format!("give flows.{owner} one, such as {{ kind = \"nada\" }}");
             found.add(session, message).hint(hint);
         }
-        if flow.controller.is_some() {
+        // A resolved scenario says it of each flow.
+        if flow.controller.is_some() && flow.controller != other.controller {
             let message = format!("belongs to the session, which is that of {owner:?}");
             found.add(path.key("controller"), message).hint("leave it out".to_owned());
         }
@@ -91,6 +94,8 @@ pub(crate) fn join(scenario: &mut Scenario, found: &mut Findings) {
             ("to", flow.to == other.to),
             ("transport", flow.transport.protocol() == other.transport.protocol()),
             ("ip", flow.ip == other.ip),
+            ("dscp", flow.dscp == other.dscp),
+            ("via", flow.via == other.via),
         ] {
             if !is_equal {
                 let message = format!("differs from that of {owner:?}, whose session it shares");
@@ -100,6 +105,15 @@ pub(crate) fn join(scenario: &mut Scenario, found: &mut Findings) {
         if found.0.len() == before {
             joined.push((name.clone(), other.controller.clone()));
         }
+    }
+    let mut sizes = BTreeMap::<&str, usize>::new();
+    for flow in flows.values() {
+        *sizes.entry(flow.session.as_deref().unwrap_or_default()).or_default() += 1;
+    }
+    for (owner, size) in sizes.into_iter().filter(|(owner, size)| !owner.is_empty() && *size > MOST)
+    {
+        let message = format!("{size} flows share this session: at most {MOST}");
+        found.add(Path::of(&["flows", owner, "controller"]), message);
     }
     for (name, controller) in joined {
         scenario.flows[&name].controller = controller;

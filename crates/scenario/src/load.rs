@@ -18,7 +18,7 @@ use crate::check;
 use crate::design::{ResolvedDesign, Sample};
 use crate::expand;
 use crate::link_profile;
-use crate::model::{Flow, Replications, Scenario, Trace};
+use crate::model::{Flow, Replications, Scenario, Source, Trace, Transport};
 use crate::network::Network;
 use crate::path::{Origin, Path};
 use crate::problem::{Finding, Findings, Problem, Problems, clip};
@@ -29,10 +29,10 @@ use crate::tree::{Tree, Value};
 use crate::variation::{self, Variation};
 use crate::words::list;
 
-/// Runs of one study, at most: more do not fit in memory as whole scenarios. Default limit of the send queue
-/// before a pacer: two seconds of 6 Mbit/s in packets of 1200 bytes, the longest that libwebrtc's pacer holds.
+/// Default limit of the send queue of video before a pacer: two seconds of 6 Mbit/s in packets of 1200 bytes, the
+/// longest that libwebrtc's pacer holds.
 const PACED_PACKETS: u32 = 1250;
-
+/// Runs of one study, at most: more do not fit in memory as whole scenarios.
 const MAX_RUNS: usize = 100_000;
 
 /// Maximum length of a scenario's text: thousands of flows with every default written out.
@@ -458,10 +458,11 @@ impl Reader<'_> {
 
     /// Fills in what depends on other fields, and makes paths absolute.
     fn complete(&self, flow: &mut Flow) {
-        let waiting = match flow.controller {
-            // The pacer's: a source that follows its controller limits it by time.
-            Some(_) => PACED_PACKETS,
-            None => flow.transport.waiting_packets(),
+        let is_paced = flow.controller.is_some() && matches!(flow.transport, Transport::Udp(_));
+        let waiting = match flow.source {
+            // The pacer's, which holds no speech; an encoder that follows limits it by time.
+            Source::Video(_) | Source::Replay(_) if is_paced => PACED_PACKETS,
+            _ => flow.transport.waiting_packets(),
         };
         flow.send_queue.packets.get_or_insert(waiting);
         let sources = iter::once(&mut flow.source).chain(flow.reverse.as_mut());

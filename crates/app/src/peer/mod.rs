@@ -230,7 +230,7 @@ impl Peer {
             return false;
         }
         if let Some(mut it) = Session::control_of(&self.session) {
-            it.control.arrived_ecn = ecn;
+            it.control.on_packet(matches!(body, Body::Udp(_)), ecn);
         }
         let arrival = Arrival { path, ecn, damage: Damage::None };
         self.transport.receive(local, arrival, body, stamped);
@@ -248,7 +248,7 @@ impl Peer {
     ) {
         let local = self.clock.local(now);
         if let Some(mut it) = Session::control_of(&self.session) {
-            it.control.arrived_ecn = arrival.ecn;
+            it.control.on_packet(matches!(body, Body::Udp(_)), arrival.ecn);
         }
         self.transport.receive(
             local,
@@ -270,11 +270,11 @@ impl Peer {
     fn is_quiet(&self, local: Instant) -> bool {
         debug_assert!(self.report.is_none(), "what there is room for does not wait");
         let later = |at: Option<Instant>| at.is_none_or(|at| at > local);
-        self.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_quiet(local))
-            && self
-                .session
-                .as_ref()
-                .is_none_or(|session| session.control.is_none() && later(session.rtcp.next()))
+        // With a pacer, what the outgoing side holds is no exception.
+        self.session
+            .as_ref()
+            .is_none_or(|session| session.control.is_none() && later(session.rtcp.next()))
+            && self.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_quiet(local))
     }
 
     /// The controller of its media has decided something that its source does not know.
@@ -475,16 +475,19 @@ impl Peer {
         if self.opens.is_some() {
             return None;
         }
-        if let (Some(session), Some(outgoing)) = (&mut self.session, &mut self.outgoing) {
-            if let Some(loss) = session.rtcp.take_expected_loss() {
-                outgoing.set_expected_loss(loss);
-            }
-            if let Some(mut it) = session.control.as_ref().map(Member::lock) {
-                it.control.wake(local);
-                if let Some(target) = it.control.take_target(it.number) {
+        if let Some(mut it) = Session::control_of(&self.session) {
+            it.control.wake(local);
+            if let Some(outgoing) = &mut self.outgoing {
+                let number = it.number;
+                if let Some(target) = it.control.take_target(local, number) {
                     outgoing.set_target_rate(target, false);
                 }
             }
+        }
+        if let (Some(session), Some(outgoing)) = (&mut self.session, &mut self.outgoing)
+            && let Some(loss) = session.rtcp.take_expected_loss()
+        {
+            outgoing.set_expected_loss(loss);
         }
         if self.guests.is_some() {
             self.feed_in_turn(local, bodies, probe);
@@ -512,8 +515,13 @@ impl Peer {
             && !self.closed
         {
             if let Some(mut it) = session.control.as_ref().map(Member::lock) {
-                while let Some(compound) = it.control.feedback(local, &mut session.rtcp) {
-                    send_if_room(local, &mut self.transport, compound, self.incoming.stream, probe);
+                let room = |transport: &Transport| transport.send_capacity();
+                while let Some(compound) =
+                    it.control.feedback(local, room(&self.transport), &mut session.rtcp)
+                {
+                    if let Some(frame) = outgoing::control(compound, self.incoming.stream) {
+                        self.transport.handle(local, Input::Frame(frame), probe);
+                    }
                 }
             }
             if !self.parting {
@@ -608,18 +616,3 @@ const _: () = {
     assert!(offset_of!(Peer, session) == 64 && offset_of!(Peer, outgoing) + 32 <= 128);
     assert!(offset_of!(Peer, transport) % 64 < 48 && size_of::<Peer>() <= 384);
 };
-
-/// Feedback leaves at once or not at all: what it says is soon old, and the next says it again.
-fn send_if_room<P: Probe>(
-    local: Instant,
-    transport: &mut Transport,
-    compound: rtcp::Compound,
-    stream: bool,
-    probe: &mut Stamped<'_, P>,
-) {
-    if let Some(frame) = outgoing::control(compound, stream)
-        && frame.wire_bytes() <= transport.send_capacity()
-    {
-        transport.handle(local, Input::Frame(frame), probe);
-    }
-}

@@ -110,8 +110,9 @@ impl Outgoing {
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
-            slowly: parts.control.is_some()
-                || media.as_ref().is_some_and(|media| media.repair.is_some()),
+            slowly: media
+                .as_ref()
+                .is_some_and(|media| parts.control.is_some() || media.repair.is_some()),
             media,
         }
     }
@@ -280,7 +281,7 @@ impl Outgoing {
         }
         let Some(media) = &mut self.media else { return };
         if let Some(it) = &control {
-            self.source.set_backlog(it.control.backlog());
+            self.source.set_backlog(it.control.backlog().max(self.queue.wait(local)));
         }
         let mut found = Vec::new();
         while let Some(unit) = &mut self.source.take(local) {
@@ -347,6 +348,12 @@ impl Outgoing {
         }
         while let Some((index, _)) = self.queue.pop(usize::MAX) {
             note_discarded(local, index, probe);
+        }
+        if let Some(media) = &mut self.media
+            && let Some(repair) = &mut media.repair
+        {
+            // Its parity would protect what was discarded.
+            drop(repair.end_block(local, true, media.rtp.ssrc()));
         }
         self.look = false;
     }

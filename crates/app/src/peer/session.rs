@@ -95,6 +95,7 @@ struct Stream {
     is_news: bool,
     /// Bytes in its queue.
     waiting: u64,
+    last_sent: Option<Instant>,
     /// Mean bytes of its packets, as sources and as the controller count them.
     sizes: [f64; 2],
 }
@@ -110,8 +111,16 @@ impl Stream {
 /// twentieth of the rate in between (libwebrtc: RemoteEstimatorProxy).
 const DEPLOYED: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 const DEPLOYED_SHARE: u64 = 20;
-/// Packets of a stream in one feedback packet: 1000 bytes.
-const MOST_METRICS: usize = 500;
+/// The first interval between feedback packets, before a rate is known (libwebrtc: 100 ms).
+const FIRST_INTERVAL: Duration = Duration::from_millis(100);
+/// Longest feedback packet, which fits any path's MTU (RFC 8888 §3.1).
+const LONGEST_FEEDBACK: usize = 1100;
+/// A flow that sent nothing for this long leaves its share to the others.
+const PAUSE: Duration = Duration::from_secs(1);
+/// What goes first is charged to the pacer up to this long.
+const MOST_DEBT: Duration = Duration::from_millis(500);
+/// Targets that differ by less than this share are no news to sources.
+const NEWS: u64 = 200;
 /// Packets that may leave at once: those of 5 ms, as libwebrtc's pacer.
 const BURST: Duration = Duration::from_millis(5);
 
@@ -124,14 +133,22 @@ pub(super) struct Control {
     /// Bytes of transport and IP header below an RTP packet.
     lower_layers: u32,
     decision: Decision,
+    /// The target that sources know or are about to.
+    told: Rate,
     streams: Vec<Stream>,
+    /// Bytes in all queues.
+    waiting: u64,
+    /// The flow whose turn it is, if several wait for the pacer.
+    turn: usize,
     pacer: Pacer,
     sent: SentPackets,
     received: ReceivedPackets,
     received_bytes: u64,
     /// ECN field of the packet that arrived last.
-    pub(super) arrived_ecn: Ecn,
+    arrived_ecn: Ecn,
     interval: Option<Duration>,
+    /// Time between two feedback packets.
+    spacing: Duration,
     /// The last feedback that was sent, and when the next is due.
     reported: Instant,
     due: Option<Instant>,
@@ -147,7 +164,11 @@ impl Control {
             lower_layers,
             streams: Vec::new(),
             pacer: Pacer::new(decision.pacing, BURST),
+            told: decision.target,
             decision,
+            waiting: 0,
+            turn: 0,
+            spacing: config.feedback_interval().unwrap_or(FIRST_INTERVAL),
             controller,
             sent: SentPackets::default(),
             received: ReceivedPackets::default(),
@@ -165,14 +186,20 @@ impl Control {
     }
 
     fn join(&mut self, takes: Takes) -> usize {
-        self.streams.push(Stream { takes, is_news: true, waiting: 0, sizes: [1.0; 2] });
+        let (waiting, last_sent) = (0, None);
+        self.streams.push(Stream { takes, is_news: true, waiting, last_sent, sizes: [1.0; 2] });
         self.streams.iter_mut().for_each(|stream| stream.is_news = true);
         self.streams.len() - 1
     }
 
     /// When the next packet of a flow may leave; in the past if it may now.
     pub(super) fn opens(&self, number: usize) -> Instant {
-        if self.streams[number].takes.goes_first { Instant::ZERO } else { self.pacer.next() }
+        if self.streams[number].takes.goes_first {
+            return Instant::ZERO;
+        }
+        // Of several that wait, the next in turn is a nanosecond ahead.
+        let is_behind = number != self.turn && self.streams[self.turn].waiting > 0;
+        self.pacer.next() + Duration::from_nanos(u64::from(is_behind))
     }
 
     /// True if the controller has ended the session.
@@ -182,8 +209,7 @@ impl Control {
 
     /// How long what waits takes to leave.
     pub(super) fn backlog(&self) -> Duration {
-        let bytes = self.streams.iter().map(|stream| stream.waiting).sum();
-        self.decision.pacing.time_for(bytes).unwrap_or(Duration::MAX)
+        self.decision.pacing.time_for(self.waiting).unwrap_or(Duration::MAX)
     }
 
     /// Runs the controller's timer.
@@ -198,11 +224,24 @@ impl Control {
         let decision = self.controller.decision();
         if decision != self.decision {
             self.pacer.set_rate(local, decision.pacing);
-            if decision.target != self.decision.target {
-                self.streams.iter_mut().for_each(|stream| stream.is_news = true);
-            }
             self.decision = decision;
+            let [target, told] = [decision.target, self.told].map(Rate::as_bps);
+            if target.abs_diff(told) > told / NEWS {
+                self.tell();
+            }
         }
+    }
+
+    /// All sources shall know the target.
+    fn tell(&mut self) {
+        self.told = self.decision.target;
+        self.streams.iter_mut().for_each(|stream| stream.is_news = true);
+    }
+
+    /// A packet arrived, directly in UDP or not.
+    pub(super) fn on_packet(&mut self, in_udp: bool, ecn: Ecn) {
+        // Of other transports it is the transport's own.
+        self.arrived_ecn = if in_udp { ecn } else { Ecn::NotEct };
     }
 
     /// A media packet leaves.
@@ -221,17 +260,30 @@ impl Control {
         }
         let sequence = self.sent.on_sent(local, packet.ssrc, packet.sequence, counted);
         self.pacer.on_sent(local, counted.into());
+        let stream = &mut self.streams[number];
+        let paused = stream.last_sent.replace(local).is_none_or(|at| local > at + PAUSE);
+        if stream.takes.goes_first {
+            self.pacer.forgive(local, MOST_DEBT);
+        } else {
+            let count = self.streams.len();
+            let waits = |place: &usize| self.streams[*place].waiting > 0;
+            let next = (1..=count).map(|step| (number + step) % count).find(waits);
+            self.turn = next.unwrap_or(number);
+        }
+        if paused && self.streams.len() > 1 {
+            self.tell();
+        }
         self.controller.on_sent(local, &media::Sent { sequence, bytes: counted });
     }
 
     /// The length of a flow's queue changed.
     pub(super) fn on_queue(&mut self, local: Instant, number: usize, bytes: u64) {
-        if std::mem::replace(&mut self.streams[number].waiting, bytes) == bytes {
-            return;
+        let before = std::mem::replace(&mut self.streams[number].waiting, bytes);
+        if before != bytes {
+            self.waiting = self.waiting + bytes - before;
+            self.controller.on_queue(local, self.waiting);
+            self.decide(local);
         }
-        let all = self.streams.iter().map(|stream| stream.waiting).sum();
-        self.controller.on_queue(local, all);
-        self.decide(local);
     }
 
     /// True if there is a target that the flow's source does not know.
@@ -241,24 +293,29 @@ impl Control {
 
     /// The rate at which a flow's source should encode, with media headers and without those of the layers
     /// below, if it changed.
-    pub(super) fn take_target(&mut self, number: usize) -> Option<Rate> {
+    pub(super) fn take_target(&mut self, local: Instant, number: usize) -> Option<Rate> {
         if !std::mem::take(&mut self.streams[number].is_news) {
             return None;
         }
-        let mut rest = self.decision.target.as_bps() as f64;
-        let mut elastic = 0_u32;
-        for (place, stream) in self.streams.iter().enumerate() {
-            let Some(most) = stream.takes.most else {
-                elastic += 1;
-                continue;
-            };
-            let given = (most.as_bps() as f64 * stream.counted()).min(rest);
-            if place == number {
-                return Some(Rate::from_bps((given / stream.counted()) as u64));
+        let is_active = |(place, stream): &(usize, &Stream)| {
+            *place == number || stream.last_sent.is_some_and(|at| local <= at + PAUSE)
+        };
+        let mut rest = self.told.as_bps() as f64;
+        // Those that go first, then others with a limit, then all others in equal parts.
+        for first in [true, false] {
+            for (place, stream) in self.streams.iter().enumerate().filter(is_active) {
+                let takes = stream.takes;
+                let Some(most) = takes.most.filter(|_| takes.goes_first == first) else { continue };
+                let given = (most.as_bps() as f64 * stream.counted()).min(rest);
+                if place == number {
+                    return Some(Rate::from_bps((given / stream.counted()) as u64));
+                }
+                rest -= given;
             }
-            rest -= given;
         }
-        let share = rest / f64::from(elastic.max(1)) / self.streams[number].counted();
+        let active = self.streams.iter().enumerate().filter(is_active);
+        let elastic = active.filter(|(_, stream)| stream.takes.most.is_none()).count().max(1);
+        let share = rest / elastic as f64 / self.streams[number].counted();
         Some(Rate::from_bps(share as u64))
     }
 
@@ -267,12 +324,12 @@ impl Control {
         self.received.on_packet(local, packet.ssrc, packet.sequence, self.arrived_ecn);
         self.received_bytes += packet.payload.len() as u64;
         if self.due.is_none() {
-            self.due = Some(local.max(self.reported + self.spacing(local)));
+            self.due = Some(local.max(self.reported + self.spacing));
         }
     }
 
-    /// Time between two feedback packets.
-    fn spacing(&self, local: Instant) -> Duration {
+    /// The interval after a feedback packet now.
+    fn next_spacing(&self, local: Instant) -> Duration {
         self.interval.unwrap_or_else(|| {
             // A feedback packet of 68 bytes, as libwebrtc assumes, at a twentieth of the rate of arrivals.
             let since = local.saturating_since(self.reported).as_nanos();
@@ -283,22 +340,29 @@ impl Control {
         })
     }
 
-    /// The feedback that is due.
+    /// The feedback that is due, if the transport has room for it.
     pub(super) fn feedback(
         &mut self,
         local: Instant,
+        room: usize,
         rtcp: &mut rtcp::Session,
     ) -> Option<Compound> {
         self.due.filter(|at| *at <= local)?;
+        if room < LONGEST_FEEDBACK {
+            self.due = Some(local + DEPLOYED[0]);
+            return None;
+        }
         self.due = None;
-        (self.reported, self.received_bytes) = (local, 0);
-        let streams = self.received.report(local, MOST_METRICS);
+        if self.received_bytes > 0 {
+            self.spacing = self.next_spacing(local);
+            (self.reported, self.received_bytes) = (local, 0);
+        }
+        let streams = self.received.report(local, LONGEST_FEEDBACK);
         if streams.is_empty() {
             return None;
         }
         // The rest follows at once.
-        let is_full = streams.iter().any(|stream| stream.metrics.len() == MOST_METRICS);
-        self.due = is_full.then_some(local);
+        self.due = Some(local);
         let timestamp = packet_report::timestamp(NtpTime::from(local));
         Some(rtcp.feedback(Message::CongestionControl(CongestionControl { streams, timestamp })))
     }
@@ -310,6 +374,7 @@ impl Control {
         compound: &Compound,
         probe: &mut Stamped<'_, P>,
     ) {
+        self.controller.on_contact(local);
         for feedback in &compound.feedback {
             if let Message::CongestionControl(report) = &feedback.message {
                 self.on_feedback(local, report, probe);

@@ -53,8 +53,9 @@ impl MediaControllerConfig for Config {
             rate: self.rate,
             stops: self.circuit_breaker,
             breaker: Breaker::default(),
-            highest: 0,
+            reported: 0,
             arrived: 0,
+            rtt: Duration::ZERO,
             next: None,
             trip: None,
         })
@@ -76,15 +77,17 @@ impl MediaControllerConfig for Config {
     }
 }
 
-/// The controller of a [`Config`].
+/// The controller of a [`Config`]. RFC 8083 takes the fraction lost from RTCP reports; here it is that of the
+/// packets which feedback reported in each second.
 #[derive(Debug)]
 struct Fixed {
     rate: Rate,
     stops: bool,
     breaker: Breaker,
-    /// One more than the highest number that arrived, and how many arrived.
-    highest: u64,
+    /// Packets that were reported, and those that arrived.
+    reported: u64,
     arrived: u64,
+    rtt: Duration,
     /// When the reports so far are taken together.
     next: Option<Instant>,
     trip: Option<Trip>,
@@ -95,20 +98,20 @@ impl MediaController for Fixed {
         self.breaker.on_sent(now, sent.bytes);
         self.next.get_or_insert(now + INTERVAL);
     }
+    fn on_contact(&mut self, _: Instant) {
+        self.breaker.on_contact();
+    }
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo) {
-        for report in reports.iter().filter(|report| report.arrived.is_some()) {
-            // What arrives out of order counts as lost.
-            if report.sequence >= self.highest {
-                self.highest = report.sequence + 1;
-                self.arrived += 1;
-            }
+        for report in reports.iter().filter(|report| !report.again) {
+            self.reported += 1;
+            self.arrived += u64::from(report.arrived.is_some() || report.arrived_untimed);
         }
+        self.rtt = feedback.rtt.unwrap_or(self.rtt);
         if !self.stops || self.next.is_none_or(|next| now < next) {
             return;
         }
         self.next = Some(now + INTERVAL);
-        let rtt = feedback.rtt.unwrap_or_default();
-        let trip = self.breaker.on_report(now, self.highest, self.arrived, rtt);
+        let trip = self.breaker.on_report(now, self.reported, self.arrived, self.rtt);
         self.trip = self.trip.or(trip);
     }
     fn deadline(&self) -> Option<Instant> {
@@ -119,7 +122,7 @@ impl MediaController for Fixed {
     }
     fn decision(&self) -> Decision {
         let pacing = Rate::from_bps(self.rate.as_bps() / 4 * 5);
-        Decision { target: self.rate, pacing, window: None, stop: self.trip }
+        Decision { target: self.rate, pacing, stop: self.trip }
     }
     fn observe(&self, tell: &mut dyn FnMut(Gauge, f64)) {
         let rate = if self.trip.is_some() { 0 } else { self.rate.as_bps() };
@@ -166,8 +169,8 @@ struct Counts {
 /// The breakers of one sender.
 #[derive(Debug, Default)]
 pub struct Breaker {
-    began: Option<Instant>,
-    heard: Option<Instant>,
+    /// When the first packet left since the other end was heard from.
+    unanswered: Option<Instant>,
     sent: u64,
     sent_bytes: u64,
     /// As of the last reports, the oldest first.
@@ -180,7 +183,7 @@ pub struct Breaker {
 impl Breaker {
     /// A packet of this length left.
     pub fn on_sent(&mut self, now: Instant, bytes: u32) {
-        self.began.get_or_insert(now);
+        self.unanswered.get_or_insert(now);
         self.sent += 1;
         self.sent_bytes += u64::from(bytes);
     }
@@ -193,7 +196,7 @@ impl Breaker {
         received: u64,
         rtt: Duration,
     ) -> Option<Trip> {
-        self.heard = Some(now);
+        self.unanswered = None;
         let last = self.reports.last().copied().unwrap_or_default();
         let Self { sent, sent_bytes, .. } = *self;
         // Reports may be reordered.
@@ -256,18 +259,21 @@ impl Breaker {
         bytes / seconds > 10.0 * tcp
     }
 
-    /// When reports will have been missing for too long.
+    /// A report came that says nothing of this flow's packets.
+    pub const fn on_contact(&mut self) {
+        self.unanswered = None;
+    }
+
+    /// When reports will have been missing for too long, if nothing is heard until then.
     #[must_use]
     pub fn times_out(&self) -> Option<Instant> {
-        Some(self.heard.max(self.began)? + REPORT_TIMEOUT)
+        Some(self.unanswered? + REPORT_TIMEOUT)
     }
 
     /// Whether reports have been missing for too long.
     #[must_use]
     pub fn on_time(&self, now: Instant) -> Option<Trip> {
-        let since = self.heard.max(self.began)?;
-        (self.began.is_some() && now.saturating_since(since) >= REPORT_TIMEOUT)
-            .then_some(Trip::Reports)
+        self.times_out().filter(|at| *at <= now).map(|_| Trip::Reports)
     }
 }
 
@@ -374,6 +380,8 @@ mod tests {
             let arrived = (sequence % 10 != 5).then_some(now);
             let (ecn, bytes, arrived_untimed) = (Ecn::NotEct, 1000, false);
             reports.push(PacketReport {
+                stream: 1,
+                again: false,
                 sequence,
                 sent: now,
                 arrived,

@@ -33,6 +33,8 @@ pub trait MediaController: Debug + Send {
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
     /// What it decided last.
     fn decision(&self) -> Decision;
+    /// RTCP of the other side arrived, feedback or not.
+    fn on_contact(&mut self, _now: Instant) {}
     /// A packet left.
     fn on_sent(&mut self, _now: Instant, _sent: &Sent) {}
     /// The pacer's queue changed to this length.
@@ -72,8 +74,6 @@ pub struct Decision {
     pub target: Rate,
     /// Rate at which packets leave.
     pub pacing: Rate,
-    /// Most bytes in flight, if there is a limit.
-    pub window: Option<u64>,
     /// Nothing is sent from now on, and why.
     pub stop: Option<Trip>,
 }

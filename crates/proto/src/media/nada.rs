@@ -138,8 +138,6 @@ const FPS: f64 = 30.0;
 
 /// Samples of the minimum filter (RFC 8698 §5.1.1).
 const FILTERED: usize = 15;
-/// Fewer packets in the window say nothing of rate and loss (ns3-rmcat: MIN_PACKET_LOGLEN).
-const FEWEST: usize = 5;
 /// Loss intervals in the average and their weights (RFC 5348 §5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), the oldest of which is
@@ -173,6 +171,16 @@ struct Values {
     rtt_of_packets: bool,
     /// Marks count.
     marks: bool,
+    /// Fewer packets in the window say nothing of rate and loss (ns3-rmcat: MIN_PACKET_LOGLEN).
+    fewest: usize,
+    /// All numbers without a report on an arrival are lost. Otherwise those are that a report says are, since reports
+    /// get lost, too.
+    loses_gaps: bool,
+    /// Longest time between two updates in equation (7), which feedback that was lost would make a step of any size.
+    most_delta: Duration,
+    /// Without feedback for this long, the rate halves, and again after each further time. RFC 8698 says nothing of
+    /// it, RFC 8888 §5 asks for it; TFRC's nofeedback timer halves, too (RFC 5348 §4.4).
+    patience: Option<Duration>,
 }
 
 const RFC8698: Values = Values {
@@ -187,6 +195,10 @@ const RFC8698: Values = Values {
     oldest: Duration::MAX,
     rtt_of_packets: false,
     marks: true,
+    fewest: 2,
+    loses_gaps: false,
+    most_delta: LOGWIN,
+    patience: Some(Duration::from_secs(1)),
 };
 
 const NS3_RMCAT: Values = Values {
@@ -201,17 +213,29 @@ const NS3_RMCAT: Values = Values {
     oldest: Duration::from_secs(5),
     rtt_of_packets: true,
     marks: false,
+    fewest: 5,
+    loses_gaps: true,
+    most_delta: Duration::MAX,
+    patience: None,
 };
 
-/// A packet that arrived. Delays are in nanoseconds, with the unknown difference of the two clocks.
+/// A packet that was reported. Delays are in nanoseconds, with the unknown difference of the two clocks.
 #[derive(Clone, Copy, Debug)]
-struct Received {
+struct Reported {
+    stream: u32,
     sequence: u64,
     sent: Instant,
-    delay: i64,
-    rtt: Duration,
+    /// One-way delay and round trip, if it arrived.
+    arrival: Option<(i64, Duration)>,
     bytes: u32,
     marked: bool,
+}
+
+impl Reported {
+    /// By the receiver's clock, in nanoseconds.
+    fn arrived(&self) -> Option<i64> {
+        Some((self.sent.as_nanos() as i64).wrapping_add(self.arrival?.0))
+    }
 }
 
 /// The controller.
@@ -221,9 +245,8 @@ pub struct Nada {
     priority: f64,
     min: f64,
     max: f64,
-    /// Packets that arrived within LOGWIN before the newest.
-    window: VecDeque<Received>,
-    window_bytes: u64,
+    /// Packets that were sent within LOGWIN before the newest of them, in that order.
+    window: VecDeque<Reported>,
     /// The newest that was sent.
     newest: Instant,
     /// Least delays of spans, the current one last, and when that began.
@@ -242,8 +265,14 @@ pub struct Nada {
     rtt: Duration,
     p_loss: f64,
     p_mark: f64,
+    /// A packet since the last that arrived was lost.
+    in_gap: bool,
     /// Packets missing in the window.
     missing: u64,
+    /// The time between two feedback packets.
+    interval: Duration,
+    /// When the rate halves.
+    patient_until: Option<Instant>,
     /// In the pacer's queue.
     waiting: u64,
 }
@@ -262,7 +291,6 @@ impl Nada {
             min,
             max,
             window: VecDeque::new(),
-            window_bytes: 0,
             newest: Instant::ZERO,
             bases: VecDeque::new(),
             base_since: Instant::ZERO,
@@ -276,7 +304,10 @@ impl Nada {
             rtt: Duration::ZERO,
             p_loss: 0.0,
             p_mark: 0.0,
+            in_gap: false,
             missing: 0,
+            interval: config.feedback,
+            patient_until: None,
             waiting: 0,
         }
     }
@@ -293,38 +324,77 @@ impl Nada {
         self.x_curr
     }
 
-    /// Takes a report on a packet that arrived. Of packets out of order, only the first counts as received
-    /// (§5.1.2).
-    fn on_arrival(&mut self, now: Instant, report: &PacketReport, arrived: Instant) {
-        let newer = |last: &Received| last.sequence < report.sequence;
-        let is_in_time = self.newest.saturating_since(report.sent) <= self.values.oldest;
-        if !self.window.back().is_none_or(newer) || !is_in_time {
-            return;
-        }
-        if let (Some(longest), Some(last)) = (self.values.forgets_after, self.window.back())
-            && report.sent.saturating_since(last.sent) > longest
-        {
-            self.window.clear();
-            self.window_bytes = 0;
-            self.bases.clear();
-            self.intervals = VecDeque::from([0]);
-        }
-        let delay = arrived.as_nanos().wrapping_sub(report.sent.as_nanos()) as i64;
-        self.note_base(report.sent, delay);
-        self.note_interval(report.sequence);
-        self.window.push_back(Received {
+    /// Takes a report on a packet that arrived or is lost.
+    fn on_report(&mut self, now: Instant, report: &PacketReport) {
+        let delay =
+            |arrived: Instant| arrived.as_nanos().wrapping_sub(report.sent.as_nanos()) as i64;
+        let packet = Reported {
+            stream: report.stream,
             sequence: report.sequence,
             sent: report.sent,
-            delay,
-            rtt: now.saturating_since(report.sent),
+            arrival: report.arrived.map(|at| (delay(at), now.saturating_since(report.sent))),
             bytes: report.bytes,
             marked: report.ecn == Ecn::Ce,
-        });
-        self.window_bytes += u64::from(report.bytes);
-        while let Some(first) = self.window.front()
-            && report.sent.saturating_since(first.sent) >= LOGWIN
+        };
+        if self.values.loses_gaps {
+            self.on_next_arrival(packet);
+            return;
+        }
+        // Mostly the next; of several streams, and with repeated reports, one from before.
+        let place = self.window.partition_point(|it| it.sequence < packet.sequence);
+        let is_old = self.newest_reported().saturating_since(packet.sent) >= LOGWIN;
+        match self.window.get_mut(place) {
+            _ if is_old => return,
+            Some(known) if known.sequence == packet.sequence => {
+                // A packet that was lost may have come, not the other way round.
+                if known.arrival.is_some() || packet.arrival.is_none() {
+                    return;
+                }
+                *known = packet;
+            }
+            _ => self.window.insert(place, packet),
+        }
+        match packet.arrival {
+            Some((delay, _)) => {
+                self.note_base(packet.sent, delay);
+                let is_gap = std::mem::take(&mut self.in_gap);
+                self.note_interval(is_gap);
+            }
+            None => self.in_gap = true,
+        }
+        self.forget();
+    }
+
+    /// The same by ns3-rmcat: of packets out of order, only the first counts as received (§5.1.2).
+    fn on_next_arrival(&mut self, packet: Reported) {
+        let Some((delay, _)) = packet.arrival else { return };
+        let last = self.window.back().copied();
+        let is_in_time = self.newest.saturating_since(packet.sent) <= self.values.oldest;
+        if last.is_some_and(|last| last.sequence >= packet.sequence) || !is_in_time {
+            return;
+        }
+        let mut is_gap = last.is_some_and(|last| last.sequence + 1 != packet.sequence);
+        if let (Some(longest), Some(last)) = (self.values.forgets_after, last)
+            && packet.sent.saturating_since(last.sent) > longest
         {
-            self.window_bytes -= u64::from(first.bytes);
+            self.window.clear();
+            self.bases.clear();
+            self.intervals = VecDeque::from([0]);
+            is_gap = false;
+        }
+        self.note_base(packet.sent, delay);
+        self.note_interval(is_gap);
+        self.window.push_back(packet);
+        self.forget();
+    }
+
+    fn newest_reported(&self) -> Instant {
+        self.window.back().map_or(Instant::ZERO, |last| last.sent)
+    }
+
+    fn forget(&mut self) {
+        let newest = self.newest_reported();
+        while self.window.front().is_some_and(|it| newest.saturating_since(it.sent) >= LOGWIN) {
             self.window.pop_front();
         }
     }
@@ -348,49 +418,68 @@ impl Nada {
     }
 
     /// RFC 5348 §5.4: a gap begins an interval; it is as long as packets follow without another.
-    fn note_interval(&mut self, sequence: u64) {
-        match self.window.back() {
-            Some(last) if last.sequence + 1 != sequence => {
-                self.intervals.push_front(1);
-                self.intervals.truncate(WEIGHTS.len() + 1);
-            }
-            _ => self.intervals[0] += 1,
+    fn note_interval(&mut self, is_gap: bool) {
+        if is_gap {
+            self.intervals.push_front(1);
+            self.intervals.truncate(WEIGHTS.len() + 1);
+        } else {
+            self.intervals[0] += 1;
         }
     }
 
-    fn queueing(&self, packet: &Received) -> Duration {
-        let base = self.bases.iter().min().copied().unwrap_or(packet.delay);
-        Duration::from_nanos(u64::try_from(packet.delay.saturating_sub(base)).unwrap_or(0))
+    fn queueing(&self, delay: i64) -> Duration {
+        let base = self.bases.iter().min().copied().unwrap_or(delay);
+        Duration::from_nanos(u64::try_from(delay.saturating_sub(base)).unwrap_or(0))
+    }
+
+    /// The least delay and round trip of the last packets of a stream that arrived.
+    fn filtered(&self, stream: u32) -> Option<(i64, Duration)> {
+        let of_stream = self.window.iter().rev().filter(|it| it.stream == stream);
+        let last = of_stream.filter_map(|packet| packet.arrival).take(FILTERED);
+        last.reduce(|least, one| (least.0.min(one.0), least.1.min(one.1)))
     }
 
     /// Summaries of the window (§5.1).
     fn summarise(&mut self, feedback: &FeedbackInfo) {
-        let latest = || self.window.iter().rev().take(FILTERED);
-        if let Some(least) = latest().map(|packet| self.queueing(packet)).min() {
-            self.d_queue = least;
-        }
+        let mut streams: Vec<u32> = self.window.iter().map(|packet| packet.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        // Streams may have queues of their own: the longest is the one to shorten.
+        let filtered: Vec<_> = streams.iter().filter_map(|it| self.filtered(*it)).collect();
+        let longest = filtered.iter().map(|(delay, _)| self.queueing(*delay)).max();
+        self.d_queue = longest.unwrap_or(self.d_queue);
         let rtt = if self.values.rtt_of_packets {
-            latest().map(|packet| packet.rtt).min()
+            filtered.iter().map(|(_, rtt)| *rtt).min()
         } else {
             feedback.rtt
         };
         self.rtt = rtt.unwrap_or(self.rtt);
-        if self.window.len() < FEWEST {
+        let arrived = || self.window.iter().filter(|packet| packet.arrival.is_some());
+        let count = arrived().count();
+        if count < self.values.fewest {
             return;
         }
-        let (first, last) = (self.window[0], self.window[self.window.len() - 1]);
-        let arrival = |of: &Received| of.sent.as_nanos().wrapping_add(of.delay as u64);
-        let span = arrival(&last).wrapping_sub(arrival(&first)) as i64;
-        if span > 0 {
+        let times = || arrived().filter_map(|packet| Some((packet.arrived()?, packet.bytes)));
+        let begin = times().min_by_key(|(at, _)| *at);
+        let end = times().map(|(at, _)| at).max();
+        if let (Some((begin, first)), Some(end)) = (begin, end)
+            && end > begin
+        {
             // The first packet arrived at the begin of the span.
-            let bits = 8 * (self.window_bytes - u64::from(first.bytes));
-            self.r_recv = bits as f64 * 1e9 / span as f64;
+            let bytes: u64 = times().map(|(_, bytes)| u64::from(bytes)).sum();
+            self.r_recv = (8 * (bytes - u64::from(first))) as f64 * 1e9 / (end - begin) as f64;
         }
-        let total = last.sequence - first.sequence + 1;
-        self.missing = total - self.window.len() as u64;
+        let total = if self.values.loses_gaps {
+            let ends = [self.window.back(), self.window.front()];
+            let [last, first] = ends.map(|packet| packet.map_or(0, |packet| packet.sequence));
+            last - first + 1
+        } else {
+            self.window.len() as u64
+        };
+        self.missing = total - count as u64;
         self.p_loss += ALPHA * (self.missing as f64 / total as f64 - self.p_loss);
         if self.values.marks {
-            let marked = self.window.iter().filter(|packet| packet.marked).count();
+            let marked = arrived().filter(|packet| packet.marked).count();
             self.p_mark += ALPHA * (marked as f64 / total as f64 - self.p_mark);
         }
     }
@@ -433,13 +522,17 @@ impl Nada {
     /// §4.2: neither losses nor a queue within the window.
     fn may_ramp_up(&self) -> bool {
         self.missing == 0
-            && self.window.iter().all(|packet| self.queueing(packet) < self.values.ramp_limit)
+            && self
+                .window
+                .iter()
+                .filter_map(|packet| packet.arrival)
+                .all(|(delay, _)| self.queueing(delay) < self.values.ramp_limit)
     }
 
     /// Equations (3) and (4).
     fn ramp_up(&mut self) {
         let unit = self.values.gamma_unit.as_nanos();
-        let horizon = (self.rtt + DELTA + DFILT).as_nanos() / unit * unit;
+        let horizon = (self.rtt + self.interval + DFILT).as_nanos() / unit * unit;
         let gamma = (QBOUND * 1e6 / horizon as f64).min(GAMMA_MAX);
         self.r_ref = self.r_ref.max((1.0 + gamma) * self.r_recv);
     }
@@ -459,7 +552,7 @@ impl Nada {
     }
 
     fn update(&mut self, now: Instant, feedback: &FeedbackInfo) {
-        let delta = self.delta(now);
+        let delta = self.delta(now).min(self.values.most_delta);
         self.summarise(feedback);
         self.x_prev = self.x_curr;
         if !self.window.is_empty() {
@@ -484,12 +577,29 @@ impl MediaController for Nada {
     fn on_sent(&mut self, now: Instant, _: &super::Sent) {
         self.newest = now;
         self.last.get_or_insert(now);
+        if let (None, Some(patience)) = (self.patient_until, self.values.patience) {
+            self.patient_until = Some(now + patience.max(self.interval * 4));
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.patient_until
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if self.patient_until.take_if(|until| *until <= now).is_some() {
+            // The next packet begins the time again.
+            self.r_ref = (self.r_ref / 2.0).max(self.min);
+        }
     }
 
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo) {
-        for report in reports {
-            let Some(arrived) = report.arrived else { continue };
-            self.on_arrival(now, report, arrived);
+        self.patient_until = None;
+        // For ns3-rmcat, nothing is said of packets that did not arrive.
+        let gaps = self.values.loses_gaps;
+        let told = |report: &&PacketReport| !gaps || report.arrived.is_some();
+        for report in reports.iter().filter(told) {
+            self.on_report(now, report);
             if self.delta(now) >= self.values.update_within {
                 self.update(now, feedback);
             }
@@ -509,7 +619,6 @@ impl MediaController for Nada {
         Decision {
             target: rate((self.r_ref - self.shaping()).max(self.min)),
             pacing: rate((self.r_ref + self.shaping()).min(self.max)),
-            window: None,
             stop: None,
         }
     }

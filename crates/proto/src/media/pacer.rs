@@ -55,6 +55,11 @@ impl Pacer {
         self.paid =
             self.paid.max(now) + self.rate.time_for(bytes).map_or(LONGEST, |it| it.min(LONGEST));
     }
+
+    /// Nothing is paid for longer than this from now.
+    pub fn forgive(&mut self, now: Instant, most: Duration) {
+        self.paid = self.paid.min(now + most);
+    }
 }
 
 #[cfg(test)]

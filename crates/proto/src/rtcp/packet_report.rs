@@ -12,13 +12,15 @@ use crate::time::{Duration, Instant};
 const MAX_PACKETS: usize = 1 << 15;
 /// Reported packets kept, to be reported again with a late one.
 const KEPT_REPORTED: usize = 1 << 10;
-/// Streams of a session that are reported: as many as one report of RTCP can have (RFC 3550 §6.4.1).
-pub const MAX_STREAMS: usize = 31;
+/// Streams of a session that are reported; an attacker may send any number.
+pub const MAX_STREAMS: usize = 256;
 
 /// Report on one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketReport {
-    /// Its number in sending order, which does not wrap.
+    /// The SSRC of its stream.
+    pub stream: u32,
+    /// Its number in sending order among all streams, which does not wrap.
     pub sequence: u64,
     /// When it was sent.
     pub sent: Instant,
@@ -27,6 +29,8 @@ pub struct PacketReport {
     pub arrived: Option<Instant>,
     /// True if it arrived at a time that the report does not contain.
     pub arrived_untimed: bool,
+    /// It was reported before.
+    pub again: bool,
     /// Its ECN field as it arrived.
     pub ecn: Ecn,
     /// Its size in bytes, as the sender counts it.
@@ -39,6 +43,7 @@ struct Sent {
     number: u64,
     at: Instant,
     bytes: u32,
+    is_reported: bool,
 }
 
 /// Packets of one stream that were sent.
@@ -66,7 +71,7 @@ impl SentPackets {
     pub fn on_sent(&mut self, now: Instant, ssrc: u32, sequence: u16, bytes: u32) -> u64 {
         let number = self.next;
         self.next += 1;
-        let sent = Sent { number, at: now, bytes };
+        let sent = Sent { number, at: now, bytes, is_reported: false };
         match self.streams.iter_mut().find(|stream| stream.ssrc == ssrc) {
             Some(stream) => stream.add(sequence, sent),
             None => self.streams.push(SentStream {
@@ -89,9 +94,8 @@ impl SentPackets {
         let clock = self.unwrap(report.timestamp);
         let mut reports = Vec::new();
         for reported in &report.streams {
-            let Some(stream) = self.streams.iter().find(|it| it.ssrc == reported.ssrc) else {
-                continue;
-            };
+            let stream = self.streams.iter_mut().find(|it| it.ssrc == reported.ssrc);
+            let Some(stream) = stream else { continue };
             for (sequence, metric) in reported.packets() {
                 let Some(sent) = stream.packet(sequence) else { continue };
                 let (ecn, arrival) = match metric {
@@ -103,7 +107,9 @@ impl SentPackets {
                     _ => None,
                 };
                 reports.push(PacketReport {
+                    stream: reported.ssrc,
                     sequence: sent.number,
+                    again: std::mem::replace(&mut sent.is_reported, true),
                     sent: sent.at,
                     arrived,
                     arrived_untimed: arrival.is_some() && arrived.is_none(),
@@ -159,10 +165,10 @@ impl SentStream {
         }
     }
 
-    fn packet(&self, sequence: u16) -> Option<Sent> {
+    fn packet(&mut self, sequence: u16) -> Option<&mut Sent> {
         let number = near(self.first + self.packets.len() as u64, sequence);
         let place = number.checked_sub(self.first)?;
-        self.packets.get(usize::try_from(place).ok()?).copied()?
+        self.packets.get_mut(usize::try_from(place).ok()?)?.as_mut()
     }
 }
 
@@ -266,10 +272,24 @@ impl ReceivedPackets {
         }
     }
 
-    /// Report blocks on the packets since the last call, on at most `most` of each stream; empty if there are
-    /// none.
-    pub fn report(&mut self, now: Instant, most: usize) -> Vec<Stream> {
-        self.streams.iter_mut().filter_map(|stream| stream.report(now, most)).collect()
+    /// Report blocks on the packets since the last call, for a feedback packet of at most this many bytes; what
+    /// has no room is for the next call. Empty if there are none.
+    pub fn report(&mut self, now: Instant, bytes: usize) -> Vec<Stream> {
+        // Header, SSRC and timestamp of the packet (RFC 8888 §3.1).
+        let mut room = bytes.saturating_sub(12);
+        let mut blocks = Vec::new();
+        for stream in &mut self.streams {
+            // SSRC, begin and number of the block, then two bytes for each packet, to whole words.
+            let most = room.saturating_sub(8) / 4 * 2;
+            if most == 0 {
+                break;
+            }
+            if let Some(block) = stream.report(now, most) {
+                room -= 8 + (2 * block.metrics.len()).next_multiple_of(4);
+                blocks.push(block);
+            }
+        }
+        blocks
     }
 }
 
@@ -305,7 +325,7 @@ mod tests {
 
     /// A report of all that came, as it is read at the other end; the receiver's clock is 100 s ahead.
     fn report(received: &mut ReceivedPackets, now: Instant) -> CongestionControl {
-        let streams = received.report(now, 1000);
+        let streams = received.report(now, 2000);
         let clock = (100 << 16) + (u128::from(now.as_nanos()) << 16) as u64 / 1_000_000_000;
         CongestionControl { streams, timestamp: clock as u32 }
     }
@@ -357,7 +377,7 @@ mod tests {
         let second = sent.on_report(at(200), &report(&mut received, at(170))).0;
         assert_eq!(known(&second), [(4, true, Ect0), (5, true, Ect0)]);
         assert_eq!(second[1].sequence, first[5].sequence);
-        assert!(received.report(at(180), 10).is_empty(), "nothing new");
+        assert!(received.report(at(180), 100).is_empty(), "nothing new");
         // Another stream's report does not affect this one.
         let mut other = ReceivedPackets::default();
         other.on_packet(at(180), 8, 65_534, Ecn::NotEct);
@@ -379,6 +399,29 @@ mod tests {
             reports.iter().map(|one| (one.arrived.is_some(), one.arrived_untimed)).collect();
         assert_eq!(told, [(false, true), (false, false), (true, false)]);
         assert_eq!(reports[0].ecn, Ecn::Ce);
+    }
+
+    /// Three streams of 300 packets do not fit 1100 bytes; all are reported, once each, in three packets.
+    #[test]
+    fn reports_fit_a_packet_and_leave_nothing_out() {
+        let (mut sent, mut received) = (SentPackets::default(), ReceivedPackets::default());
+        for count in 0..900_u16 {
+            let ssrc = u32::from(count % 3);
+            sent.on_sent(at(u64::from(count)), ssrc, count / 3, 100);
+            received.on_packet(at(u64::from(count) + 10), ssrc, count / 3, Ecn::NotEct);
+        }
+        let mut seen = [0; 900];
+        for round in 0..3 {
+            let streams = received.report(at(2000 + round), 1100);
+            let report = CongestionControl { streams, timestamp: 1 << 20 };
+            assert!(report.content_bytes() + 8 <= 1100, "{}", report.content_bytes());
+            for one in sent.on_report(at(2000 + round), &report).0 {
+                seen[one.sequence as usize] += 1;
+                assert!(one.arrived.is_some() && !one.again);
+            }
+        }
+        assert_eq!(seen, [1; 900]);
+        assert!(received.report(at(3000), 1100).is_empty());
     }
 
     /// Hours of a stream: numbers and clocks wrap, memory does not grow.

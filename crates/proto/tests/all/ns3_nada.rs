@@ -92,6 +92,8 @@ impl Path {
             let arrived = self.queue_free + 50_000 + noise + 3_600_000_000;
             newest = newest.max(if is_lost { 0 } else { arrived });
             reports.push(PacketReport {
+                stream: 1,
+                again: false,
                 sequence: self.sequence,
                 sent: at,
                 arrived: (!is_lost).then(|| micros(arrived.max(newest))),
@@ -175,6 +177,8 @@ fn the_congestion_signal_settles_where_section_4_3_says() {
                 queue = f64::max(0.0, queue + f64::from(bytes) * 8.0 - capacity * 0.005);
                 let delay = Duration::from_secs_f64(0.02 + queue / capacity);
                 reports.push(PacketReport {
+                    stream: 1,
+                    again: false,
                     sequence,
                     sent: now,
                     arrived: Some(now + delay),

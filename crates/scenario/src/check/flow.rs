@@ -2,6 +2,7 @@
 
 use talkspurt_app::file::Files;
 use talkspurt_app::source::Config;
+use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 use talkspurt_proto::validate::Validate;
@@ -64,13 +65,18 @@ fn controller(path: &Path, flow: &Flow, found: &mut Findings) {
     let Some(config) = &flow.controller else { return };
     found.add_errors(path, config.errors());
     let sources = || std::iter::once(&flow.source).chain(&flow.reverse);
-    if !sources().any(|source| source.is_media()) {
-        let message = "needs a source that sends RTP: \"speech\", \"video\" or \"replay\"";
-        let hint = format!("leave it out; \"{}\" has the transport's control", flow.source.kind());
+    if let Some(data) = sources().find(|source| !source.is_media()) {
+        let message = "needs sources that send RTP: \"speech\", \"video\" or \"replay\"";
+        let hint = format!("leave it out; \"{}\" has the transport's control", data.kind());
         found.add(path.clone(), message).hint(hint);
     } else if !flow.rtcp.enabled {
         let hint = "leave `rtcp.enabled` out".to_owned();
         found.add(path.clone(), "needs the feedback that RTCP carries, and it is off").hint(hint);
+    }
+    if config.ecn() != Ecn::NotEct && !matches!(flow.transport, Transport::Udp(_)) {
+        let message =
+            format!("{} has its own; only packets of UDP carry it", flow.transport.protocol());
+        found.add(path.key("ecn"), message).hint("leave it out".to_owned());
     }
     if flow.transport.association().is_some() {
         let message = "not for a flow in another flow's association";

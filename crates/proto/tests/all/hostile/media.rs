@@ -102,6 +102,10 @@ fn tell(
     controller: &mut dyn MediaController,
 ) {
     let (reports, rtt) = sent.on_report(now, report);
-    assert!(reports.windows(2).all(|pair| pair[0].sequence <= pair[1].sequence));
+    assert!(
+        reports
+            .windows(2)
+            .all(|pair| pair[0].sequence <= pair[1].sequence || pair[0].stream == pair[1].stream)
+    );
     controller.on_reports(now, &reports, &FeedbackInfo { rtt });
 }
