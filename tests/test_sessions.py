@@ -91,11 +91,13 @@ def test_a_session_whose_feedback_ends_stops_for_good():
 
 
 def test_a_fixed_rate_that_tcp_would_not_send_at_is_stopped():
-    fixed = inline("fixed", rate="1500kbit/s")
-    path = {"queue": '{ kind = "droptail", packets = 5 }', "loss": 0.3}
+    # RFC 8083 §4.3: ten times 1240 B / (0.1 s √(2 · 0.3 / 3)) are 2.2 Mbit/s.
+    fixed = inline("fixed", rate="5Mbit/s")
+    path = {"source": '{ kind = "video", encoder = { max = "5Mbit/s" } }', "back": "{ loss = 0.0 }"}
+    path["loss"] = 0.3
     result = talkspurt.run(call("10Mbit/s", controller=fixed, **path))
     assert result.series("video").filter(pl.col("sent_packets") > 0)["time_s"].max() < 10
-    # A tenth of this loss is borne.
+    # A hundredth of this loss is borne.
     borne = talkspurt.run(call("10Mbit/s", controller=fixed, **{**path, "loss": 0.003}))
     assert borne.series("video").filter(pl.col("sent_packets") > 0)["time_s"].max() > 59
 
@@ -165,7 +167,7 @@ PAIR = {"flows.video.reverse": ENCODER}
         PAIR,
         PAIR | {"flows.video.stop": "30s"},
         {
-            "flows.video.source": '{ kind = "speech", codec = "pcmu", flexfec = {} }',
+            "flows.video.source": '{ kind = "speech", codec = "pcmu", flexfec = { columns = 5 } }',
             "flows.video.controller": inline("fixed", rate="100kbit/s"),
             "links.line.events": '[{ at = "10.05s", state = "down" }]',
         },
@@ -228,7 +230,7 @@ def test_equal_seeds_give_equal_sessions():
         ({"flows.video.source.rate": "1Mbit/s"}, "leave `rate` or `encoder` out"),
         ({"flows.sound.session": "vidio"}, 'did you mean "video"'),
         ({"flows.sound.session": "sound"}, "is this flow itself"),
-        ({"flows.sound.controller": NADA}, "belongs to the session"),
+        ({"flows.sound.controller": inline("nada", max="1Mbit/s")}, "belongs to the session"),
         ({"flows.sound.transport": '{ kind = "tfrc" }'}, "differs from that of"),
     ],
 )
