@@ -127,7 +127,9 @@ def test_product_code_stays_below_its_limit() -> None:
         # `hostile` and `fuzz` are modules of tests, and the crate `testing` is for tests alone.
         part = file.relative_to(CRATES).as_posix()
         if (
-            file.stem.endswith(("tests", "hostile")) or part.startswith(("live/src/bin/peer", "scenario/src/bin/schema", "testing/")) or "/fuzz" in part
+            file.stem.endswith(("tests", "hostile"))
+            or part.startswith(("live/src/bin/peer", "scenario/src/bin/schema", "testing/"))
+            or "/fuzz" in part
         ):
             continue
         text = file.read_text(encoding="utf-8")
