@@ -147,9 +147,12 @@ impl Recorder {
     /// Records a packet that left a peer whose parsed form is not at hand, as with notes from another machine:
     /// its bytes by layer, and whether it is a part of a byte stream. Replaces [`Note::Sent`].
     pub fn record_sent(&mut self, peer: u32, packet: &Packet, layers: Layers, in_stream: bool) {
-        let layers = Some(layers).filter(|layers| layers.payload > 0);
-        let fact = self.stats.sent(peer, packet, layers, in_stream);
-        self.add(packet.sent, fact);
+        if layers.payload > 0 {
+            let fact = self.stats.sent(peer, packet, layers, in_stream);
+            self.add(packet.sent, fact);
+        } else {
+            self.stats.control_sent(peer, packet, None);
+        }
     }
 
     /// Whether a table could not be written, so that the run may stop early; [`Recording::store`] returns the

@@ -233,10 +233,10 @@ impl Stats {
                 (peer, self.left_queue(peer, *index, FrameState::Discarded)?, What::Discarded)
             }
             (Place::Peer(peer), Note::Sent { packet, body }) => {
-                let layers = data_layers(body);
-                if layers.is_none() {
-                    self.count_feedback(peer, packet, body);
-                }
+                let Some(layers) = data_layers(body) else {
+                    self.control_sent(peer, packet, Some(body));
+                    return None;
+                };
                 return self.sent(peer, packet, layers, matches!(body, Body::Tcp(_)));
             }
             (Place::Link(_), Note::Cut { packet, is_more: true, .. }) => {
@@ -374,28 +374,24 @@ impl Stats {
     // Each of the following functions handles one kind of note and returns whether its subject falls into
     // the measure window; `None` if it fits no account.
 
-    /// A packet left, with these bytes by layer if it has data.
+    /// A packet with data left, with these bytes by layer.
     #[inline(always)]
     pub(crate) fn sent(
         &mut self,
         peer: u32,
         packet: &Packet,
-        layers: Option<Layers>,
+        layers: Layers,
         in_stream: bool,
     ) -> Option<Fact> {
         let inside = self.window.holds(packet.sent);
         let account = self.account(peer)?;
-        if !account.pending.open(packet.number, layers.is_some()) {
+        if !account.pending.open(packet.number, true) {
             account.unaccounted += 1;
             return None;
         }
         if inside {
             account.packets.admit(packet.number);
         }
-        let Some(layers) = layers else {
-            account.control += u32::from(inside);
-            return None;
-        };
         account.one_frame_each = !in_stream;
         if inside {
             account.count_sent(packet.ip_bytes, layers);
@@ -404,12 +400,23 @@ impl Stats {
         Some(Fact { peer: peer as usize, inside, what })
     }
 
-    /// A control packet left.
+    /// A control packet left, with this content if it is at hand.
     #[inline(never)]
-    fn count_feedback(&mut self, peer: u32, packet: &Packet, body: &Body) {
-        if let Body::Udp(Frame::Rtcp(compound)) = body
+    pub(crate) fn control_sent(&mut self, peer: u32, packet: &Packet, body: Option<&Body>) {
+        let inside = self.window.holds(packet.sent);
+        if let Some(account) = self.account(peer) {
+            if account.pending.open(packet.number, false) {
+                if inside {
+                    account.packets.admit(packet.number);
+                }
+                account.control += u32::from(inside);
+            } else {
+                account.unaccounted += 1;
+            }
+        }
+        if let Some(Body::Udp(Frame::Rtcp(compound))) = body
             && compound.reduced
-            && self.window.holds(packet.sent)
+            && inside
         {
             let (packets, bytes) = self.feedback.entry(peer ^ 1).or_default();
             (*packets, *bytes) = (*packets + 1, *bytes + u64::from(packet.ip_bytes));

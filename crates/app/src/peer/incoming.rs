@@ -58,6 +58,8 @@ pub(super) struct Incoming {
     unit_bytes: u64,
     bytes: u64,
     pub(super) stream: bool,
+    /// Its session has a controller: read where the session itself is not needed.
+    pub(super) is_controlled: bool,
 }
 
 /// Fields needed for each packet come first.
@@ -380,7 +382,8 @@ impl Incoming {
         let speaks = parts.source.as_ref().is_some_and(|(source, _)| source.is_media());
         let deframer = (stream && (speaks || parts.sink.is_some())).then(Box::default);
         let unit_bytes = u64::from(parts.transport.unit_bytes());
-        Self { media, packets, deframer, unit_bytes, bytes: 0, stream }
+        let is_controlled = parts.control.is_some();
+        Self { media, packets, deframer, unit_bytes, bytes: 0, stream, is_controlled }
     }
 
     pub(super) fn rtp(&mut self) -> Option<&mut rtp::Receiver> {
@@ -487,7 +490,9 @@ impl Incoming {
     ) {
         match (frame, session) {
             (Frame::Rtp(packet), session) => {
-                if let Some(mut it) = Session::control_of(session) {
+                if self.is_controlled
+                    && let Some(mut it) = Session::control_of(session)
+                {
                     it.control.on_media(local, packet);
                 }
                 self.on_rtp(local, clock, packet, probe);

@@ -229,8 +229,8 @@ impl Peer {
             self.incoming.deliver(local, &self.clock, frame, &mut self.session, stamped);
             return false;
         }
-        if let Some(mut it) = Session::control_of(&self.session) {
-            it.control.on_packet(matches!(body, Body::Udp(_)), ecn);
+        if self.incoming.is_controlled {
+            self.note_ecn(body, ecn);
         }
         let arrival = Arrival { path, ecn, damage: Damage::None };
         self.transport.receive(local, arrival, body, stamped);
@@ -247,8 +247,8 @@ impl Peer {
         probe: &mut P,
     ) {
         let local = self.clock.local(now);
-        if let Some(mut it) = Session::control_of(&self.session) {
-            it.control.on_packet(matches!(body, Body::Udp(_)), arrival.ecn);
+        if self.incoming.is_controlled {
+            self.note_ecn(body, arrival.ecn);
         }
         self.transport.receive(
             local,
@@ -271,15 +271,67 @@ impl Peer {
         debug_assert!(self.report.is_none(), "what there is room for does not wait");
         let later = |at: Option<Instant>| at.is_none_or(|at| at > local);
         // With a pacer, what the outgoing side holds is no exception.
-        self.session
-            .as_ref()
-            .is_none_or(|session| session.control.is_none() && later(session.rtcp.next()))
+        !self.incoming.is_controlled
             && self.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_quiet(local))
+            && self.session.as_ref().is_none_or(|session| later(session.rtcp.next()))
     }
 
     /// The controller of its media has decided something that its source does not know.
+    #[cold]
     fn has_news(&self) -> bool {
         Session::control_of(&self.session).is_some_and(|it| it.control.has_news(it.number))
+    }
+
+    /// A packet of its session arrived with this ECN field.
+    #[cold]
+    fn note_ecn(&self, body: &Body, ecn: Ecn) {
+        if let Some(mut it) = Session::control_of(&self.session) {
+            it.control.on_packet(matches!(body, Body::Udp(_)), ecn);
+        }
+    }
+
+    /// The ECN field of a packet to send.
+    #[cold]
+    fn ecn_of(&self, packet: &Body, ecn: Ecn) -> Ecn {
+        match (packet, Session::control_of(&self.session)) {
+            (Body::Udp(Frame::Rtp(_)), Some(it)) => it.control.ecn,
+            _ => ecn,
+        }
+    }
+
+    /// Runs the timers of its session's control, and gives the source a new target.
+    #[cold]
+    fn wake_control(&mut self, local: Instant) {
+        let Some(mut it) = Session::control_of(&self.session) else { return };
+        it.control.wake(local);
+        let number = it.number;
+        if let Some(outgoing) = &mut self.outgoing
+            && let Some(target) = it.control.take_target(local, number)
+        {
+            outgoing.set_target_rate(target, false);
+        }
+    }
+
+    /// Sends feedback that is due.
+    #[cold]
+    fn send_feedback<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
+        let Some(session) = &mut self.session else { return };
+        let Some(mut it) = session.control.as_ref().map(Member::lock) else { return };
+        while let Some(compound) =
+            it.control.feedback(local, self.transport.send_capacity(), &mut session.rtcp)
+        {
+            if let Some(frame) = outgoing::control(compound, self.incoming.stream) {
+                self.transport.handle(local, Input::Frame(frame), probe);
+            }
+        }
+    }
+
+    /// When its session's control is due, or its packets may leave.
+    #[cold]
+    fn next_of_control(&self, local: Instant) -> Option<Instant> {
+        let it = Session::control_of(&self.session)?;
+        let paced = self.outgoing.as_ref().and_then(|outgoing| outgoing.paced(local, &it));
+        earlier(it.control.next(), paced)
     }
 
     /// Whether the transport may be bypassed: always, except in tests of the bypass.
@@ -371,12 +423,8 @@ impl Peer {
             };
             match output {
                 Output::Transmit(Transmit { path, ecn, packet }) => {
-                    let ecn = match &packet {
-                        Body::Udp(Frame::Rtp(_)) => {
-                            Session::control_of(&self.session).map_or(ecn, |it| it.control.ecn)
-                        }
-                        _ => ecn,
-                    };
+                    let ecn =
+                        if self.incoming.is_controlled { self.ecn_of(&packet, ecn) } else { ecn };
                     return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| packet) };
                 }
                 // Processed in place: moving a value just written stalls.
@@ -393,7 +441,7 @@ impl Peer {
                             &mut self.session,
                             stamped,
                         );
-                        self.unfed |= self.has_news();
+                        self.unfed |= self.incoming.is_controlled && self.has_news();
                     }
                 },
                 Output::Event(event) => self.on_event(local, event, stamped),
@@ -475,14 +523,8 @@ impl Peer {
         if self.opens.is_some() {
             return None;
         }
-        if let Some(mut it) = Session::control_of(&self.session) {
-            it.control.wake(local);
-            if let Some(outgoing) = &mut self.outgoing {
-                let number = it.number;
-                if let Some(target) = it.control.take_target(local, number) {
-                    outgoing.set_target_rate(target, false);
-                }
-            }
+        if self.incoming.is_controlled {
+            self.wake_control(local);
         }
         if let (Some(session), Some(outgoing)) = (&mut self.session, &mut self.outgoing)
             && let Some(loss) = session.rtcp.take_expected_loss()
@@ -497,38 +539,28 @@ impl Peer {
             self.send_report(local, probe);
         }
         let passes = self.can_bypass();
-        if let Some(outgoing) = &mut self.outgoing
-            && let Some((media, payload, body)) = outgoing.feed(
-                local,
-                &self.clock,
-                (&mut self.transport, passes),
-                Session::control_of(&self.session),
-                bodies,
-                probe,
-            )
-        {
-            self.unfed = self.session.is_some();
-            return Some((self.sizing.datagram_bytes(self.version, media, payload), body));
+        if let Some(outgoing) = &mut self.outgoing {
+            if outgoing.is_slow() {
+                let control = Session::control_of(&self.session);
+                outgoing.feed_slowly(local, &self.clock, &mut self.transport, control, probe);
+            } else if let Some((media, payload, body)) =
+                outgoing.feed(local, &self.clock, (&mut self.transport, passes), bodies, probe)
+            {
+                self.unfed = self.session.is_some();
+                return Some((self.sizing.datagram_bytes(self.version, media, payload), body));
+            }
+        }
+        if self.incoming.is_controlled && !self.closed {
+            self.send_feedback(local, probe);
         }
         if let Some(session) = &mut self.session
-            && session.next().is_some_and(|at| at <= local)
+            && session.rtcp.next().is_some_and(|at| at <= local)
             && !self.closed
+            && !self.parting
         {
-            if let Some(mut it) = session.control.as_ref().map(Member::lock) {
-                let room = |transport: &Transport| transport.send_capacity();
-                while let Some(compound) =
-                    it.control.feedback(local, room(&self.transport), &mut session.rtcp)
-                {
-                    if let Some(frame) = outgoing::control(compound, self.incoming.stream) {
-                        self.transport.handle(local, Input::Frame(frame), probe);
-                    }
-                }
-            }
-            if !self.parting {
-                let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-                let compound = session.rtcp.report(local, sender, self.incoming.rtp());
-                self.report_soon(local, compound, probe);
-            }
+            let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
+            let compound = session.rtcp.report(local, sender, self.incoming.rtp());
+            self.report_soon(local, compound, probe);
         }
         None
     }
@@ -595,11 +627,11 @@ impl Peer {
             next = earlier(next, Some(opens));
         } else {
             next = earlier(next, source);
-            if let Some(session) = self.session.as_ref().filter(|_| !self.closed) {
-                next = earlier(next, session.next());
-                if let (Some(member), Some(outgoing)) = (&session.control, &self.outgoing) {
-                    next = earlier(next, outgoing.paced(local, &member.lock()));
-                }
+            if let Some(session) = self.session.as_ref().filter(|_| !self.closed && !self.parting) {
+                next = earlier(next, session.rtcp.next());
+            }
+            if self.incoming.is_controlled && !self.closed {
+                next = earlier(next, self.next_of_control(local));
             }
         }
         if self.parting && !self.closed {

@@ -132,6 +132,12 @@ impl Outgoing {
         self.source.set_target_rate(repair.map_or(rate, |repair| repair.source_rate(rate)));
     }
 
+    /// Its packets are protected or paced: they go through [`Outgoing::feed_slowly`].
+    #[inline(always)]
+    pub(super) const fn is_slow(&self) -> bool {
+        self.slowly
+    }
+
     fn repair(&self) -> Option<&flexfec::Sender> {
         self.media.as_ref().and_then(|media| media.repair.as_deref())
     }
@@ -190,14 +196,9 @@ impl Outgoing {
         local: Instant,
         clock: &Clock,
         (transport, passes): (&mut Transport, bool),
-        control: Option<Controlled<'_>>,
         bodies: &mut impl Bodies,
         probe: &mut Stamped<'_, P>,
     ) -> Option<(u32, u32, BodyId)> {
-        if self.slowly {
-            self.feed_slowly(local, clock, transport, control, probe);
-            return None;
-        }
         // The queue is served before new frames may overflow it.
         if self.look && !self.queue.is_empty() {
             self.drain(local, transport, None, probe);
@@ -263,7 +264,7 @@ impl Outgoing {
 
     /// The same for a source whose packets are protected or paced.
     #[inline(never)]
-    fn feed_slowly<P: Probe>(
+    pub(super) fn feed_slowly<P: Probe>(
         &mut self,
         local: Instant,
         clock: &Clock,

@@ -26,15 +26,6 @@ impl Session {
     pub(super) fn control_of(session: &Option<Box<Self>>) -> Option<Controlled<'_>> {
         session.as_ref()?.control.as_ref().map(Member::lock)
     }
-
-    /// When reports or control are due.
-    #[inline]
-    pub(super) fn next(&self) -> Option<Instant> {
-        match &self.control {
-            None => self.rtcp.next(),
-            Some(member) => earlier(self.rtcp.next(), member.lock().control.next()),
-        }
-    }
 }
 
 /// The control of one end of a session, which several flows can share.
@@ -181,7 +172,7 @@ impl Control {
     }
 
     /// When feedback or the controller is due.
-    fn next(&self) -> Option<Instant> {
+    pub(super) fn next(&self) -> Option<Instant> {
         earlier(self.due, self.controller.deadline())
     }
 
