@@ -1,7 +1,5 @@
-//! Memory that a run takes, estimated from its scenario before it starts.
-//!
-//! The constants are measured: what the process of `talkspurt run` takes at most, divided by what it has of
-//! each.
+//! Memory that a run takes, estimated from its scenario before it starts. The constants are measured: what the
+//! process of `talkspurt run` takes at most, divided by what it has of each.
 
 use talkspurt_app::source::{Config as Source, Speech};
 use talkspurt_app::transport::Config as Transport;

@@ -73,9 +73,9 @@ summary! {
         /// Packets without payload: connection set-up, pure acknowledgements, RTCP reports.
         control_packets: u64 = PACKETS.known_to_sender()
             .described("control", "counted apart from sent packets");
-        /// Packets of feedback on single packets of this flow's session, which its receiver sends to the controller: of
-        /// several flows in a session, counted at the one that sends it; they
-        /// are control packets of the other direction. Null without a controller, and inside a stream.
+        /// Packets of feedback on single packets of this flow's session, which its receiver sends to the
+        /// controller: of several flows in a session, counted at the one that sends it; they are control
+        /// packets of the other direction. Null without a controller, and inside a stream.
         feedback_packets: Option<u64> = PACKETS.known_to_receiver()
             .described("feedback", "counted when sent, by the receiver").source("RFC 8888");
         /// Bytes of these packets, including headers.

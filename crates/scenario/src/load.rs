@@ -29,8 +29,8 @@ use crate::tree::{Tree, Value};
 use crate::variation::{self, Variation};
 use crate::words::list;
 
-/// Default limit of the send queue of video before a pacer: two seconds of 6 Mbit/s in packets of 1200 bytes, the
-/// longest that libwebrtc's pacer holds.
+/// Default limit of the send queue of video before a pacer: two seconds of 6 Mbit/s in packets of 1200 bytes,
+/// the longest that libwebrtc's pacer holds.
 const PACED_PACKETS: u32 = 1250;
 /// Runs of one study, at most: more do not fit in memory as whole scenarios.
 const MAX_RUNS: usize = 100_000;

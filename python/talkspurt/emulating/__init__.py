@@ -208,11 +208,6 @@ class Emulation:
         return self._result
 
     @property
-    def has_result(self) -> bool:
-        """Whether the emulation has ended with a result."""
-        return self._result is not None
-
-    @property
     def addresses(self) -> dict[str, list[str]]:
         """The addresses of each node with a namespace."""
         every = json.loads(_core.nodes(self.question.plan, 0))

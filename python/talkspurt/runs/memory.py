@@ -13,10 +13,8 @@ from talkspurt._storage.file_access import size
 from talkspurt.errors import BadInputError, MemoryWarning
 from talkspurt.runs import engine
 
-PROGRAM = 50e6
-"""Bytes of the process beside its runs."""
-STUDY = 120e6
-"""More with the packages that only a study needs."""
+PROGRAM, STUDY = 50e6, 120e6
+"""Bytes of the process beside its runs, and of the packages that only a study needs."""
 MUCH = 0.7
 """Share of the limit above which there is a warning."""
 

@@ -540,7 +540,7 @@ impl Peer {
         }
         let passes = self.can_bypass();
         if let Some(outgoing) = &mut self.outgoing {
-            if outgoing.is_slow() {
+            if outgoing.slowly {
                 let control = Session::control_of(&self.session);
                 outgoing.feed_slowly(local, &self.clock, &mut self.transport, control, probe);
             } else if let Some((media, payload, body)) =

@@ -32,8 +32,8 @@ pub(super) struct Outgoing {
     joins: bool,
     /// The transport may have more room than at the last check.
     look: bool,
-    /// There are repair packets or a pacer.
-    slowly: bool,
+    /// There are repair packets or a pacer: packets go through [`Outgoing::feed_slowly`].
+    pub(super) slowly: bool,
     source: Source,
     queue: SendQueue,
 }
@@ -130,12 +130,6 @@ impl Outgoing {
         let rate = lower.unwrap_or(rate);
         let repair = self.repair();
         self.source.set_target_rate(repair.map_or(rate, |repair| repair.source_rate(rate)));
-    }
-
-    /// Its packets are protected or paced: they go through [`Outgoing::feed_slowly`].
-    #[inline(always)]
-    pub(super) const fn is_slow(&self) -> bool {
-        self.slowly
     }
 
     fn repair(&self) -> Option<&flexfec::Sender> {

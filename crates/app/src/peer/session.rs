@@ -55,15 +55,13 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// The control, for as long as the peer of one flow uses it: those of other flows of the session have their
-    /// turns at other times.
+    /// The control, while the peer of one flow has its turn.
     pub(super) fn lock(&self) -> Controlled<'_> {
         let control = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         Controlled { control, number: self.number }
     }
 }
 
-/// The control of a session and the number of a flow in it.
 pub(super) struct Controlled<'a> {
     pub(super) control: MutexGuard<'a, Control>,
     pub(super) number: usize,
@@ -72,7 +70,7 @@ pub(super) struct Controlled<'a> {
 /// What a flow takes of its session's target rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Takes {
-    /// No more than this, in RTP packets; `None` for what the others leave. Those with a limit come first.
+    /// No more than this, in RTP packets; `None` for what the others leave.
     pub(super) most: Option<Rate>,
     /// Its packets do not wait for the pacer, as those of audio in libwebrtc.
     pub(super) goes_first: bool,
@@ -92,7 +90,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Bytes that the controller counts for each byte of an RTP packet.
+    /// Bytes that the controller counts for each byte of RTP.
     fn counted(&self) -> f64 {
         self.sizes[1] / self.sizes[0]
     }
@@ -102,8 +100,6 @@ impl Stream {
 /// twentieth of the rate in between (libwebrtc: RemoteEstimatorProxy).
 const DEPLOYED: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 const DEPLOYED_SHARE: u64 = 20;
-/// The first interval between feedback packets, before a rate is known (libwebrtc: 100 ms).
-const FIRST_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest feedback packet, which fits any path's MTU (RFC 8888 §3.1).
 const LONGEST_FEEDBACK: usize = 1100;
 /// A flow that sent nothing for this long leaves its share to the others.
@@ -159,7 +155,7 @@ impl Control {
             decision,
             waiting: 0,
             turn: 0,
-            spacing: config.feedback_interval().unwrap_or(FIRST_INTERVAL),
+            spacing: config.feedback_interval().unwrap_or(DEPLOYED[0]),
             controller,
             sent: SentPackets::default(),
             received: ReceivedPackets::default(),

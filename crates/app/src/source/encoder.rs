@@ -29,10 +29,9 @@ pub(super) struct Encoder {
     free: Instant,
     /// Frames of a burst that are left.
     burst: u32,
-    /// The rest of the current frame, and when it was captured.
+    /// The rest of the current frame, when it was captured, and when it leaves.
     left: u64,
     captured: Instant,
-    /// When its packets leave.
     leaves: Instant,
     next_capture: Instant,
     sent: u32,
@@ -41,8 +40,7 @@ pub(super) struct Encoder {
     backlog: Duration,
 }
 
-/// No frame of a burst is smaller than this share of the usual, however large its first (as in syncodecs, by
-/// authors of RFC 8593); with fewer bits no encoder makes a picture.
+/// No frame of a burst is smaller than this share of the usual (as in syncodecs, by authors of RFC 8593).
 const SMALLEST: f64 = 0.2;
 
 impl Encoder {

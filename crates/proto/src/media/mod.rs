@@ -22,7 +22,7 @@ use crate::packet::Ecn;
 use crate::rtcp::PacketReport;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
-use crate::validate::{ConfigError, Validate};
+use crate::validate::Validate;
 
 /// Congestion control of a session.
 ///
@@ -133,10 +133,4 @@ media_controllers! {
     Nada(nada::Config) "nada";
     /// A fixed rate, until a circuit breaker of RFC 8083 stops the session.
     Fixed(breaker::Config) "fixed";
-}
-
-impl Validate for Config {
-    fn errors(&self) -> Vec<ConfigError> {
-        (**self).errors()
-    }
 }

@@ -63,16 +63,6 @@ pub enum Marking {
     Ect1,
 }
 
-impl From<Marking> for Ecn {
-    fn from(marking: Marking) -> Self {
-        match marking {
-            Marking::Off => Self::NotEct,
-            Marking::Ect0 => Self::Ect0,
-            Marking::Ect1 => Self::Ect1,
-        }
-    }
-}
-
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
         let mut errors = ConfigErrors::default();
@@ -105,7 +95,11 @@ impl MediaControllerConfig for Config {
         }
     }
     fn ecn(&self) -> Ecn {
-        self.ecn.into()
+        match self.ecn {
+            Marking::Off => Ecn::NotEct,
+            Marking::Ect0 => Ecn::Ect0,
+            Marking::Ect1 => Ecn::Ect1,
+        }
     }
     fn feedback_interval(&self) -> Option<Duration> {
         Some(self.feedback)
@@ -138,7 +132,7 @@ const FPS: f64 = 30.0;
 
 /// Samples of the minimum filter (RFC 8698 §5.1.1).
 const FILTERED: usize = 15;
-/// Loss intervals in the average and their weights (RFC 5348 §5.4).
+/// Weights of loss intervals (RFC 5348 §5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// Spans of which the base delay is the minimum: "tens of minutes" (RFC 8698 §5.1.1), the oldest of which is
 /// dropped so that the delay is estimated again.
@@ -173,13 +167,14 @@ struct Values {
     marks: bool,
     /// Fewer packets in the window say nothing of rate and loss (ns3-rmcat: MIN_PACKET_LOGLEN).
     fewest: usize,
-    /// All numbers without a report on an arrival are lost. Otherwise those are that a report says are, since reports
-    /// get lost, too.
+    /// All numbers without a report on an arrival are lost. Otherwise those are that a report says are, since
+    /// reports get lost, too.
     loses_gaps: bool,
-    /// Longest time between two updates in equation (7), which feedback that was lost would make a step of any size.
+    /// Longest time between two updates in equation (7), which feedback that was lost would make a step of any
+    /// size.
     most_delta: Duration,
-    /// Without feedback for this long, the rate halves, and again after each further time. RFC 8698 says nothing of
-    /// it, RFC 8888 §5 asks for it; TFRC's nofeedback timer halves, too (RFC 5348 §4.4).
+    /// Without feedback for this long, the rate halves, and again after each further time. RFC 8698 says
+    /// nothing of it, RFC 8888 §5 asks for it; TFRC's nofeedback timer halves, too (RFC 5348 §4.4).
     patience: Option<Duration>,
 }
 
@@ -229,13 +224,6 @@ struct Reported {
     arrival: Option<(i64, Duration)>,
     bytes: u32,
     marked: bool,
-}
-
-impl Reported {
-    /// By the receiver's clock, in nanoseconds.
-    fn arrived(&self) -> Option<i64> {
-        Some((self.sent.as_nanos() as i64).wrapping_add(self.arrival?.0))
-    }
 }
 
 /// The controller.
@@ -312,18 +300,6 @@ impl Nada {
         }
     }
 
-    /// r_ref in bit/s.
-    #[must_use]
-    pub const fn reference_rate(&self) -> f64 {
-        self.r_ref
-    }
-
-    /// The aggregate congestion signal x_curr in milliseconds.
-    #[must_use]
-    pub const fn congestion(&self) -> f64 {
-        self.x_curr
-    }
-
     /// Takes a report on a packet that arrived or is lost.
     fn on_report(&mut self, now: Instant, report: &PacketReport) {
         let delay =
@@ -342,7 +318,8 @@ impl Nada {
         }
         // Mostly the next; of several streams, and with repeated reports, one from before.
         let place = self.window.partition_point(|it| it.sequence < packet.sequence);
-        let is_old = self.newest_reported().saturating_since(packet.sent) >= LOGWIN;
+        let newest = self.window.back().map_or(Instant::ZERO, |last| last.sent);
+        let is_old = newest.saturating_since(packet.sent) >= LOGWIN;
         match self.window.get_mut(place) {
             _ if is_old => return,
             Some(known) if known.sequence == packet.sequence => {
@@ -388,12 +365,8 @@ impl Nada {
         self.forget();
     }
 
-    fn newest_reported(&self) -> Instant {
-        self.window.back().map_or(Instant::ZERO, |last| last.sent)
-    }
-
     fn forget(&mut self) {
-        let newest = self.newest_reported();
+        let newest = self.window.back().map_or(Instant::ZERO, |last| last.sent);
         while self.window.front().is_some_and(|it| newest.saturating_since(it.sent) >= LOGWIN) {
             self.window.pop_front();
         }
@@ -459,7 +432,8 @@ impl Nada {
         if count < self.values.fewest {
             return;
         }
-        let times = || arrived().filter_map(|packet| Some((packet.arrived()?, packet.bytes)));
+        let time = |it: &Reported| Some(it.arrival?.0.wrapping_add(it.sent.as_nanos() as i64));
+        let times = || arrived().filter_map(|packet| Some((time(packet)?, packet.bytes)));
         let begin = times().min_by_key(|(at, _)| *at);
         let end = times().map(|(at, _)| at).max();
         if let (Some((begin, first)), Some(end)) = (begin, end)

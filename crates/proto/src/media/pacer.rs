@@ -44,12 +44,6 @@ impl Pacer {
         Instant::from_nanos(self.paid.as_nanos().saturating_sub(self.burst.as_nanos()))
     }
 
-    /// True if a packet may leave now.
-    #[must_use]
-    pub fn is_open(&self, now: Instant) -> bool {
-        self.next() <= now
-    }
-
     /// A packet of this size leaves.
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.paid =
@@ -74,7 +68,6 @@ mod tests {
         let mut left = Vec::new();
         while left.len() < count {
             now = now.max(pacer.next());
-            assert!(pacer.is_open(now));
             pacer.on_sent(now, 1000);
             left.push(now);
         }

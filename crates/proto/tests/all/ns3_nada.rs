@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use talkspurt_proto::media::nada::{Config, Nada, Profile};
 use talkspurt_proto::media::{FeedbackInfo, MediaController, Sent};
 use talkspurt_proto::rtcp::PacketReport;
-use talkspurt_proto::{Duration, Ecn, Instant, Rng};
+use talkspurt_proto::{Duration, Ecn, Gauge, Instant, Rng};
 
 const FEEDBACKS: usize = 100_000;
 /// Every so many feedback packets the rate is compared.
@@ -111,6 +111,12 @@ impl Path {
     }
 }
 
+fn gauge(nada: &Nada, wanted: Gauge) -> f64 {
+    let mut found = f64::NAN;
+    nada.observe(&mut |gauge, value| found = if gauge == wanted { value } else { found });
+    found
+}
+
 fn micros(us: u64) -> Instant {
     Instant::from_nanos(us * 1000)
 }
@@ -133,9 +139,9 @@ fn rates_are_those_of_the_authors_controller() {
                 writeln!(text, "S {us} {} {}", one.sequence as u16, one.bytes).expect("memory");
             }
         }
-        let before = nada.reference_rate();
+        let before = gauge(&nada, Gauge::TargetRate);
         nada.on_reports(now, &reports, &FeedbackInfo::default());
-        ramps += usize::from(nada.reference_rate() > before);
+        ramps += usize::from(gauge(&nada, Gauge::TargetRate) > before);
         if wanted.is_some() {
             let arrived = || reports.iter().filter_map(|one| Some((one.sequence, one.arrived?)));
             write!(text, "F {} {}", now.as_nanos() / 1000, arrived().count()).expect("memory");
@@ -145,7 +151,7 @@ fn rates_are_those_of_the_authors_controller() {
             text.push('\n');
         } else if number % COMPARED == 0 {
             let expected = reference.next().expect("a reference for each");
-            worst = worst.max((nada.reference_rate() / expected - 1.0).abs());
+            worst = worst.max((gauge(&nada, Gauge::TargetRate) / expected - 1.0).abs());
             compared += 1;
         }
     }
@@ -171,7 +177,7 @@ fn the_congestion_signal_settles_where_section_4_3_says() {
             let mut reports = Vec::new();
             for _ in 0..20 {
                 // 5 ms of the rate in one packet; queue in bits.
-                let bytes = (nada.reference_rate() * 0.005 / 8.0) as u32;
+                let bytes = (gauge(&nada, Gauge::TargetRate) * 0.005 / 8.0) as u32;
                 let sent = Sent { sequence, bytes };
                 nada.on_sent(now, &sent);
                 queue = f64::max(0.0, queue + f64::from(bytes) * 8.0 - capacity * 0.005);
@@ -192,7 +198,10 @@ fn the_congestion_signal_settles_where_section_4_3_says() {
             let rtt = Some(Duration::from_millis(40));
             nada.on_reports(now, &reports, &FeedbackInfo { rtt });
             if round >= 5000 {
-                tail = (tail.0 + nada.congestion(), tail.1 + nada.reference_rate());
+                tail = (
+                    tail.0 + 1e3 * gauge(&nada, Gauge::CongestionSignal),
+                    tail.1 + gauge(&nada, Gauge::TargetRate),
+                );
             }
         }
         let (x, rate) = (tail.0 / 1000.0, tail.1 / 1000.0);
