@@ -379,7 +379,11 @@ class Playground {
     $("run").disabled = $("problems").hasChildNodes();
     // A button that is disabled loses the focus.
     if (document.activeElement === document.body) focused.focus({ preventScroll: true });
-    if (this.unchecked) await this.check();
+    if (!this.unchecked) return;
+    // Loading what is shown already would only take its tables away.
+    this.unchecked = false;
+    this.compare();
+    if (!$("outdated").hidden) await this.check();
   }
 
   run({ quiet = false, anyway = false, scroll = false } = {}) {

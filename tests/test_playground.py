@@ -532,7 +532,7 @@ def test_a_link_brings_the_scenario_back(visit):
         (SMALL.replace("A small study", "<img src=x onerror=document.title=1><script>1</script>"), ""),
         ("x = " + "[" * 5000, "line 1"),
         ('title = "t"\n' * 40_000, "line 2"),
-        (SMALL.replace("[flows.upload]", "[flows.upload]\ncount = 100000"), "100001 flows"),
+        (SMALL.replace("[flows.upload]", "[flows.upload]\ncount = 100000"), "100\u202f001 flows"),
         (SMALL.replace('"8s"', '"70h"'), "set `record.interval` to more than"),
         (SMALL.replace('"8s"', '"30h"\nrecord = { interval = "60s" }'), "more memory than a page has"),
         (
