@@ -24,6 +24,7 @@ from talkspurt.metrics.catalogue import (
     near_names,
     of_a_flow,
 )
+from texts import flow_text, link_text, scenario_text
 
 
 def test_names_are_unique():
@@ -67,7 +68,20 @@ def test_every_gauge_is_explained_and_every_one_explained_exists(result, control
     redundant = talkspurt.run(
         write_call(tmp_path, opus, duration=2, file=SPEECH / "english-man.wav")
     )
-    runs = (result, controlled, redundant)
+    session = talkspurt.run(
+        scenario_text(
+            "A session",
+            "2s",
+            link_text("line", "a>b", "1Mbit/s", "10ms"),
+            flow_text(
+                "video",
+                "a>b",
+                source='{ kind = "video", encoder = {} }',
+                controller='{ kind = "nada" }',
+            ),
+        )
+    )
+    runs = (result, controlled, redundant, session)
     found = {gauge for run in runs for gauge in run.gauges()["gauge"]}
     assert found == set(catalogue)
     for one in catalogue.values():

@@ -187,7 +187,7 @@ gauges! {
     TargetRate = 28, "target_rate", KILOBITS
         .described("target rate", "NADA: r_ref").source("RFC 8698 §4.3");
     /// Queueing delay that the congestion control of a session sees, by one-way delays.
-    QueueingDelay = 29, "queueing_delay", MILLISECONDS.described(
+    QueueingDelay = 29, "queueing_delay_seen", MILLISECONDS.described(
         "queueing delay, seen",
         "NADA: least of the last 15 of one-way delay − its minimum over ten minutes",
     ).source("RFC 8698 §5.1.1");

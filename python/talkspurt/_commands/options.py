@@ -34,7 +34,7 @@ VALUES = {
     "NODE": "at serve shell", "SECONDS": "bin", "AXIS": "by over", "NAME": "user",
     "TIME": "clock-offset for max-duration network-delay", "ADDRESS": "cluster",
     "PIXELS": "dpi", "FLOW": "flow", "LINK": "link", "LENGTH": "height width", "I/N": "shard",
-    "NUMBER": "calls jobs max-sessions most seed seeds", "ADDRESS:PORT": "listen",
+    "NUMBER": "calls jobs max-sessions most seed seeds", "ADDRESS:PORT": "listen", "GB": "memory-limit",
     "BYTES": "mtu packet", "SINK": "loudspeaker", "SOURCE": "microphone", "CODEC": "codec",
     "RATE": "max-rate rate", "FIRST-LAST": "media-ports", "TYPE=ENCODING/CLOCK": "payload",
     "BUFFER": "playout", "PATH=VALUE": "set", "TEXT": "title", "TRANSPORT": "transport",
