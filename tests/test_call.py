@@ -439,7 +439,7 @@ def test_the_screen_fits_80_columns():
     }  # fmt: skip
     empty = {"rate_bps": None, "codec": None, "loss": None, "buffer_s": None, "mos": None}
     first = {"passed_s": 0.0, "rtt_s": None, "sent": empty, "heard": empty}
-    for shown, words in ((state, ("3.2", "12.3%")), (first, ("–",)), (None, ("setting up",))):
+    for shown, words in ((state, ("3.2", "12.3 %")), (first, ("–",)), (None, ("setting up",))):
         console = Console(width=80, file=io.StringIO(), record=True)
         console.print(screen.render("Call to far.example.org over dccp-ccid3", shown))
         text = console.export_text()

@@ -269,7 +269,11 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
             output_folder.Resumable(folder, key, len(question.plan), claim) as unfinished,
         ):
             running._study_into(
-                question, unfinished, None, {}, scores=False, executor=workers, last=last
+                *(question, unfinished, None, {}),
+                scores=False,
+                memory_limit=None,
+                executor=workers,
+                last=last,
             )
             unfinished.commit()
         assert order == expected

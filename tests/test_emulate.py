@@ -754,7 +754,7 @@ def test_every_difference_is_a_finding():
     assert account.findings({**whole, "window_s": [1.0, 1.5]}) == []
     assert "measure.from=0s" in account.findings({**whole, "window_s": [5.0, 1.5]})[0]
     late = {"later_than_1ms_ratio": 0.1}
-    assert "10.0%" in account.findings({**whole, "lateness": late})[0]
+    assert "10.0 %" in account.findings({**whole, "lateness": late})[0]
 
 
 HOME = """

@@ -9,9 +9,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def parts(text):
-    """The table of calls, and the answer, which comes last."""
-    table, rest = text.split("Calls\n", 1)[1].split("\n\n", 1)
-    return table, rest.split("links.parquet\n\n")[-1].split("\n\nResults:")[0].strip()
+    """The table of calls, what to know about their scores, and the answer, which comes last."""
+    table, *_, about, answer = text.split("\n\nResults:")[0].strip().split("\n\n")
+    return table, about, answer
 
 
 def test_the_table_of_the_first_call_is_what_it_prints(tmp_path):

@@ -120,7 +120,10 @@ def test_the_answer_comes_last_on_six_lines_of_eighty_columns(folder, tmp_path):
         joined = body.replace("\n  ", " ")
         assert joined.startswith(found.sentences[0].replace("\u00a0", " "))
         quiet = succeed("run", folder / f"{kind}.toml", "--quiet", **where)
-        assert (quiet.stdout, quiet.stderr) == (f"{body}\n", "")
+        assert not quiet.stderr and len(quiet.stdout.splitlines()) <= 6
+        # Why a call is not ranked stands above the answer there, and is a part of it here.
+        only = quiet.stdout.replace("\n  ", " ").splitlines()
+        assert only[0] == found.sentences[0].replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
