@@ -227,7 +227,7 @@ summary! {
         late_packets: Option<u64> = PACKETS
             .described("late", "delivered after their playout instant").lower_is_better()
             .titled("late", "frames late", "")
-            .shown(&[View::Flows.at(6).rank(5), View::ReportCalls.at(2)]);
+            .shown(&[View::Flows.at(6).rank(5)]);
         /// Voice frames that did not arrive in time, but whose sound was in a later packet that did (RED,
         /// in-band FEC, DRED), or that parity packets restored (FlexFEC). The listener hears them.
         recovered_packets: Option<u64> = PACKETS
@@ -254,7 +254,7 @@ summary! {
         /// playout time. Frames due after the end of the run are not judged.
         missing_packets: Option<u64> = PACKETS
             .described("missing", "judged frames − delivered frames − recovered frames")
-            .lower_is_better().shown(&[View::ReportCalls.at(3)]);
+            .lower_is_better();
         /// Share of voice frames that the listener did not hear, for any reason.
         loss_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("effective loss", "(missing + late) ÷ judged frames")
@@ -274,7 +274,7 @@ summary! {
         ).source("ITU-T G.107 §7.4 (Ppl)").lower_is_better().within(0.0, 1.0)
             .titled("unheard", "", "unheard")
             .shown(&[
-                View::Calls.at(0), View::StudyCalls.at(1).rank(1), View::ReportCalls.at(4),
+                View::Calls.at(0), View::StudyCalls.at(1).rank(1), View::ReportCalls.at(2),
                 View::ReportStudyCalls.at(2), View::ReportStudy.at(3), View::Notebook.at(4),
                 View::Figures.at(2),
             ]);
@@ -282,17 +282,17 @@ summary! {
         unheard_lost_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("unheard: lost", "missing ÷ (judged frames + pauses in frames)")
             .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0)
-            .shown(&[View::ReportCalls.at(5), View::ReportStudyCalls.at(3)]);
+            .shown(&[View::ReportCalls.at(3), View::ReportStudyCalls.at(3)]);
         /// The part of the unheard share from frames delivered after their playout.
         unheard_late_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("unheard: late", "late ÷ (judged frames + pauses in frames)")
             .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0)
-            .shown(&[View::ReportCalls.at(6), View::ReportStudyCalls.at(4)]);
+            .shown(&[View::ReportCalls.at(4), View::ReportStudyCalls.at(4)]);
         /// The part of the unheard share from pauses of adaptive playout.
         unheard_paused_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
             .described("unheard: paused", "pauses in frames ÷ (judged frames + pauses in frames)")
             .source("talkspurt's own measure").lower_is_better().within(0.0, 1.0)
-            .shown(&[View::ReportCalls.at(7), View::ReportStudyCalls.at(5)]);
+            .shown(&[View::ReportCalls.at(5), View::ReportStudyCalls.at(5)]);
         /// Burstiness of loss: 1 for random losses, more if they cluster.
         burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2)
             .described("burst ratio", "mean length of a run of losses × (1 − loss ratio)")
@@ -418,7 +418,7 @@ summary! {
             .bounded_by("estimated_mos_bound")
             .titled("estimated\u{a0}MOS", "estimated MOS (our fit)", "")
             .shown(&[
-                View::Calls.at(7), View::StudyCalls.at(4), View::ReportCalls.at(11),
+                View::Calls.at(7), View::StudyCalls.at(4), View::ReportCalls.at(9),
                 View::ReportStudy.at(12), View::Summary.at(13), View::Notebook.at(7),
             ]);
         /// The estimate with each input outside the range of the fit at the limit of its range. Inside, it is
@@ -433,21 +433,21 @@ summary! {
              away",
         ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
             .lower_is_better().titled("lost\u{a0}to delay", "MOS lost to delay", "")
-            .shown(&[View::Calls.at(4).rank(4), View::ReportCalls.at(8)]);
+            .shown(&[View::Calls.at(4).rank(4), View::ReportCalls.at(6)]);
         /// MOS points lost to lost and late frames.
         mos_lost_to_loss = |row| row.quality.mos_lost_to_loss, OPINION.described(
             "lost to loss",
             "MOS gained by taking loss away, averaged over the orders of taking causes away",
         ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
             .lower_is_better().titled("lost\u{a0}to loss", "MOS lost to loss", "")
-            .shown(&[View::Calls.at(5).rank(3), View::ReportCalls.at(9)]);
+            .shown(&[View::Calls.at(5).rank(3), View::ReportCalls.at(7)]);
         /// MOS points lost to the codec itself; G.711 is the reference and loses none.
         mos_lost_to_codec = |row| row.quality.mos_lost_to_codec, OPINION.described(
             "lost to codec",
             "MOS gained by Ie = 0, averaged over the orders of taking causes away",
         ).source("ITU-T G.107 §7; shares after Shapley (1953), so that they add up")
             .lower_is_better().titled("lost\u{a0}to codec", "MOS lost to codec", "")
-            .shown(&[View::Calls.at(6).rank(6), View::ReportCalls.at(10)]);
+            .shown(&[View::Calls.at(6).rank(6), View::ReportCalls.at(8)]);
     }
 }
 
