@@ -34,11 +34,11 @@ VALUES = {
     "NODE": "at serve shell", "SECONDS": "bin", "AXIS": "by over", "NAME": "user",
     "TIME": "clock-offset for max-duration network-delay", "ADDRESS": "cluster",
     "PIXELS": "dpi", "FLOW": "flow", "LINK": "link", "LENGTH": "height width", "I/N": "shard",
-    "NUMBER": "calls jobs max-sessions most seed seeds", "ADDRESS:PORT": "listen", "GB": "memory-limit",
+    "NUMBER": "calls jobs max-sessions most seed seeds", "ADDRESS:PORT": "listen",
     "BYTES": "mtu packet", "SINK": "loudspeaker", "SOURCE": "microphone", "CODEC": "codec",
     "RATE": "max-rate rate", "FIRST-LAST": "media-ports", "TYPE=ENCODING/CLOCK": "payload",
     "BUFFER": "playout", "PATH=VALUE": "set", "TEXT": "title", "TRANSPORT": "transport",
-    "MEASURE=WIDTH": "until",
+    "MEASURE=WIDTH": "until", "GB": "memory-limit",
 }  # fmt: skip
 """What stands for values of options in their help: unit or form, which the type does not say."""
 VALUE_OF = {f"--{option}": value for value, options in VALUES.items() for option in options.split()}

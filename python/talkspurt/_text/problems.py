@@ -77,7 +77,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("udplite", ('transport.kind = "udp"', 'transport.kind = "dccp"'), ""),
     (
-        "gcc googcc nada scream sqp transportcc remb",
+        "gcc googcc scream sqp transportcc remb",
         ('controller = { kind = "nada" }',),
         "in a flow of RTP over UDP, which reacts to delay and loss",
     ),
