@@ -15,7 +15,7 @@ mod session;
 pub mod wire;
 
 pub use compound::{Compound, MAX_REPORTS, ReportBlock, SenderInfo};
-pub use feedback::{Feedback, Message, PSFB, RTPFB};
+pub use feedback::{Feedback, Lost, Message, PSFB, RTPFB};
 pub use ntp::NtpTime;
 pub use packet_report::{PacketReport, ReceivedPackets, SentPackets};
 pub use session::{Config, Session};

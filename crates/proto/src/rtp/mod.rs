@@ -2,15 +2,21 @@
 //! what its receiver measures ([`Receiver`]: RFC 3550 appendices A.1, A.3 and A.8).
 //!
 //! The `Sender` gives encoded frames their sequence number and timestamp; the `Receiver` validates
-//! and counts arriving packets. This module does not play, queue or send.
+//! and counts arriving packets. Lost packets of video are requested ([`Pictures`]) and repeated ([`rtx`]).
+//! This module does not play, queue or send.
 
 mod extension;
 pub mod flexfec;
+mod nack;
+mod pictures;
 mod receiver;
+pub mod rtx;
 mod sender;
+pub mod vp8;
 pub mod wire;
 
 pub use extension::{Element, Elements, Extension};
+pub use pictures::{Pictures, Requests};
 pub use receiver::{Arrival, Receiver, Reception};
 pub use sender::Sender;
 
