@@ -144,6 +144,14 @@ impl SendQueue {
         dropped
     }
 
+    /// Adds a frame before all others; one that finds the queue full is not added.
+    pub fn push_first(&mut self, now: Instant, index: u32, frame: Frame) {
+        if self.waiting.len() < self.packets as usize {
+            self.bytes += frame.wire_bytes() as u64;
+            self.waiting.push_front(Waiting { index, since: now, frame });
+        }
+    }
+
     /// Removes the next frame if it exceeds the largest the transport can carry, and returns its number; call
     /// until `None` before [`Self::pop`].
     pub fn expel(&mut self, largest: usize) -> Option<u32> {

@@ -198,6 +198,16 @@ pub enum Note<'a> {
         /// Instant of its first sample.
         captured: Instant,
     },
+    /// Peer: the frame made next begins a picture.
+    Picture {
+        /// It is decodable without those before it.
+        is_key: bool,
+    },
+    /// Peer: a packet of parity or a retransmission left for the transport.
+    Repair {
+        /// Bytes of the RTP packet.
+        bytes: u32,
+    },
     /// Peer: the frame left the send queue for the transport.
     HandedOver {
         /// Number from 0.
@@ -265,6 +275,8 @@ impl Note<'_> {
             | Note::Cut { .. }
             | Note::Received { .. } => Topic::Packet,
             Note::Generated { .. }
+            | Note::Picture { .. }
+            | Note::Repair { .. }
             | Note::HandedOver { .. }
             | Note::Discarded { .. }
             | Note::Delivered { .. }

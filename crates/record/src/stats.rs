@@ -43,6 +43,8 @@ pub struct Stats {
     redundancy: BTreeMap<u32, Redundancy>,
     /// Packets and bytes of feedback about what each peer sends.
     feedback: BTreeMap<u32, (u64, u64)>,
+    /// Packets and bytes of parity and retransmissions that each peer sends.
+    repair: BTreeMap<u32, (u64, u64)>,
     /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
     /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
@@ -168,6 +170,7 @@ impl Stats {
             pauses: BTreeMap::new(),
             redundancy: BTreeMap::new(),
             feedback: BTreeMap::new(),
+            repair: BTreeMap::new(),
             cut: BTreeMap::new(),
             delivered: BTreeSet::new(),
         }
@@ -199,6 +202,10 @@ impl Stats {
             if let Some((packets, bytes)) = self.feedback.get(&(direction.peer as u32)) {
                 summary.feedback_packets = Some(*packets);
                 summary.feedback_bytes = Some(*bytes);
+            }
+            if let Some((packets, bytes)) = self.repair.get(&(direction.peer as u32)) {
+                summary.repair_packets = Some(*packets);
+                summary.repair_bytes = Some(*bytes);
             }
             // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
@@ -303,6 +310,17 @@ impl Stats {
             }
             (Place::Peer(peer), Note::InOrder { waited }) => {
                 self.waited(now, peer ^ 1, *waited);
+                return None;
+            }
+            (Place::Peer(peer), Note::Picture { is_key }) => {
+                self.account(peer)?.video.as_mut()?.next_is_key = Some(*is_key);
+                return None;
+            }
+            (Place::Peer(peer), Note::Repair { bytes }) => {
+                if self.window.holds(now) {
+                    let (packets, total) = self.repair.entry(peer).or_default();
+                    (*packets, *total) = (*packets + 1, *total + u64::from(*bytes));
+                }
                 return None;
             }
             (Place::Peer(peer), Note::Encoding(rung)) => {

@@ -73,14 +73,20 @@ summary! {
         /// Packets without payload: connection set-up, pure acknowledgements, RTCP reports.
         control_packets: u64 = PACKETS.known_to_sender()
             .described("control", "counted apart from sent packets");
-        /// Packets of feedback on single packets of this flow's session, which its receiver sends to the
-        /// controller: of several flows in a session, counted at the one that sends it; they are control
-        /// packets of the other direction. Null without a controller, and inside a stream.
+        /// Packets of feedback, which the flow's receiver sends: reports on single packets for the controller of
+        /// its session, and requests for repair. Of several flows in a session, counted at the one that sends
+        /// it; they are control packets of the other direction. Null without any, and inside a stream.
         feedback_packets: Option<u64> = PACKETS.known_to_receiver()
             .described("feedback", "counted when sent, by the receiver").source("RFC 8888");
         /// Bytes of these packets, including headers.
         feedback_bytes: Option<u64> = BYTES.known_to_receiver()
             .described("feedback bytes", "Σ IP length of feedback packets").source("RFC 8888 §4");
+        /// Packets of repair: retransmissions and parity. They count as sent packets, too. Null without any.
+        repair_packets: Option<u64> = PACKETS.known_to_sender()
+            .described("repair", "counted when sent").source("RFC 4588, RFC 8627");
+        /// Bytes of these RTP packets, without the headers of the layers below.
+        repair_bytes: Option<u64> = BYTES.known_to_sender()
+            .described("repair bytes", "Σ length of RTP packets of repair");
         /// Packets that the other end rejected on arrival: wrong checksum, numbers outside its windows,
         /// wrong tag, or unexpected. TCP rejects data it already has. Packets of a side without a
         /// source count for the side with one.
@@ -315,7 +321,8 @@ summary! {
             .described("frames", "runs of packets made at one instant of capture")
             .titled("frames", "", "")
             .shown(&[View::Video.at(0).rank(1), View::StudyVideo.at(0).rank(14)]);
-        /// Frames whose packets were all delivered, late or not.
+        /// Frames that could be decoded, late or not: all their packets were delivered and, of a source with
+        /// `repair`, those of the frames before them since the last key frame.
         video_frames_complete = |row| row.video.as_ref().map(|video| video.complete), FRAMES
             .described("complete", "frames with as many packets delivered as made")
             .higher_is_better().titled("complete", "", "")
@@ -352,13 +359,13 @@ summary! {
             Metric::of("s", "s", 1.0, 2).described("longest freeze", "maximum of the freezes")
             .source("talkspurt's own measure").lower_is_better()
             .titled("longest freeze", "", "longest freeze").shown(&[View::Video.at(10).rank(3)]);
-        /// Complete frames whose last packet came after the deadline.
+        /// Complete frames that could be decoded only after the deadline.
         video_frames_late = |row| row.video.as_ref().map(|video| video.late), FRAMES
-            .described("late", "delivery of the last packet − capture > deadline").lower_is_better()
+            .described("late", "decodable − capture > deadline").lower_is_better()
             .titled("late", "", "")
             .shown(&[View::Video.at(2), View::StudyVideo.at(2).rank(13), View::Figures.at(5)]);
-        /// Time from a frame's capture to the delivery of its last packet: send queue, sending of its
-        /// packets one after another, network and recovery from losses.
+        /// Time from a frame's capture until it could be decoded: send queue, sending of its packets one after
+        /// another, network and recovery from losses.
         frame_delay_p50_s = |row| row.video.as_ref().and_then(|video| video.delay_s[0]), MILLISECONDS
             .described("frame delay, median", "median over the complete frames")
             .source("talkspurt's own measure").lower_is_better()

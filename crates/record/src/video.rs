@@ -1,7 +1,8 @@
-//! Frames of several packets: which were complete, and their delays.
+//! Frames of several packets: which were complete and decodable, and their delays.
 //!
-//! Consecutive packets with the same capture time form a frame. A complete frame is shown, unless a later one
-//! was shown before it.
+//! Consecutive packets with the same capture time form a frame. Of a source that says which frames are key
+//! frames, a frame is decodable if all since the last key frame are complete; of others, if it is itself. A
+//! decodable frame is shown, unless a later one was shown before it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,6 +20,8 @@ pub(crate) struct Video {
     pub(crate) frames: Vec<Frame>,
     /// By packet, whether it was delivered.
     delivered: Vec<bool>,
+    /// What the source says of the frame that it makes next.
+    pub(crate) next_is_key: Option<bool>,
 }
 
 /// One frame.
@@ -32,6 +35,30 @@ pub(crate) struct Frame {
     delivered: u32,
     /// Delivery time of its last packet, if all were delivered.
     complete: Option<Instant>,
+    /// Whether it needs no other; `None` if the source does not say.
+    is_key: Option<bool>,
+}
+
+/// When each frame could be decoded.
+fn decodable(frames: &[Frame]) -> Vec<Option<Instant>> {
+    let mut chain = None;
+    let mut found: Vec<Option<Instant>> = Vec::with_capacity(frames.len());
+    for frame in frames {
+        chain = match frame.is_key {
+            Some(false) => chain.zip(frame.complete).map(|(before, own)| own.max(before)),
+            Some(true) | None => frame.complete,
+        };
+        found.push(chain);
+    }
+    // A key frame that was decoded first replaces those before it.
+    let mut replaced = Instant::HORIZON;
+    for (frame, at) in frames.iter().zip(&mut found).rev() {
+        *at = at.filter(|at| *at <= replaced);
+        if frame.is_key == Some(true) {
+            replaced = at.map_or(replaced, |at| at.min(replaced));
+        }
+    }
+    found
 }
 
 /// Statistics of a window's frames at the end of the run.
@@ -39,11 +66,11 @@ pub(crate) struct Frame {
 pub struct VideoSummary {
     /// Captured frames, except incomplete ones whose deadline would follow the end of the run.
     pub frames: u64,
-    /// Of these, frames with all packets delivered, late or not.
+    /// Of these, decodable frames, late or not.
     pub complete: u64,
-    /// Of these, frames completed after the deadline.
+    /// Of these, frames decodable after the deadline.
     pub late: u64,
-    /// From capture to the delivery of the last packet, for complete frames: median, 95th percentile and
+    /// From capture to when the frame could be decoded: median, 95th percentile and
     /// maximum, in seconds; nearest-rank.
     pub delay_s: [Option<f64>; 3],
     /// Shown frames per second, from the first judged capture to the last.
@@ -96,7 +123,7 @@ impl VideoSummary {
 
 impl Video {
     pub(crate) fn new(deadline: Duration) -> Self {
-        Self { deadline, frames: Vec::new(), delivered: Vec::new() }
+        Self { deadline, frames: Vec::new(), delivered: Vec::new(), next_is_key: None }
     }
 
     /// A packet was generated; false if it is not the next one.
@@ -118,6 +145,7 @@ impl Video {
                 bytes: bytes.into(),
                 delivered: 0,
                 complete: None,
+                is_key: self.next_is_key,
             }),
         }
         true
@@ -138,20 +166,29 @@ impl Video {
 
     /// Statistics of the frames captured in `from..to` of a run that ended at `end`.
     pub(crate) fn summary(&self, from: Instant, to: Instant, end: Instant) -> VideoSummary {
-        let window =
-            self.frames.iter().filter(|frame| from <= frame.captured && frame.captured < to);
-        let judged = window
-            .filter(|frame| frame.complete.is_some() || frame.captured + self.deadline <= end);
+        let decodable = decodable(&self.frames);
+        let all = self.frames.iter().map(|frame| frame.captured).zip(decodable);
+        let window = all.filter(|(captured, _)| from <= *captured && *captured < to);
+        // When each was captured and could be decoded; the others are not judged.
+        let window: Vec<_> = window.collect();
+        let is_judged = |(captured, at): &&(Instant, Option<Instant>)| {
+            at.is_some() || *captured + self.deadline <= end
+        };
         let (mut found, mut delays) = (VideoSummary::default(), Vec::new());
-        for frame in judged {
+        for (captured, at) in window.iter().filter(is_judged) {
             found.frames += 1;
-            let Some(complete) = frame.complete else { continue };
-            let delay = complete.saturating_since(frame.captured);
+            let Some(at) = at else { continue };
+            let delay = at.saturating_since(*captured);
             found.complete += 1;
             found.late += u64::from(delay > self.deadline);
             delays.push(delay);
         }
-        self.show(&mut found, (from, to), end);
+        let mut captures = window.iter().filter(is_judged).map(|(captured, _)| *captured);
+        if let Some(first) = captures.next() {
+            let last = captures.next_back().unwrap_or(first);
+            let seen = window.iter().filter_map(|(captured, at)| Some((*captured, (*at)?)));
+            show(&mut found, seen, (first, last));
+        }
         delays.sort_unstable();
         found.delay_s = [50, 95, 100].map(|percent| {
             let rank = (delays.len() * percent).div_ceil(100).checked_sub(1)?;
@@ -161,40 +198,35 @@ impl Video {
     }
 }
 
-impl Video {
-    /// What the viewer sees of these frames: each complete one, unless a later one was shown before it. The
-    /// time from the last that is shown to the last that was captured counts, too: nothing follows it.
-    fn show(&self, found: &mut VideoSummary, (from, to): (Instant, Instant), end: Instant) {
-        let inside = |frame: &&Frame| from <= frame.captured && frame.captured < to;
-        let judged = |frame: &&Frame| {
-            inside(frame) && (frame.complete.is_some() || frame.captured + self.deadline <= end)
-        };
-        let mut shown: Vec<(Instant, Instant)> = Vec::new();
-        for frame in self.frames.iter().filter(inside) {
-            let Some(complete) = frame.complete else { continue };
-            while shown.last().is_some_and(|(at, _)| *at > complete) {
-                shown.pop();
-            }
-            shown.push((complete, frame.captured));
+/// What the viewer sees of these frames, each with its capture and when it could be decoded, between the first
+/// and the last that are judged. The time from the last that is shown to the last that was captured counts,
+/// too: nothing follows it.
+fn show(
+    found: &mut VideoSummary,
+    frames: impl Iterator<Item = (Instant, Instant)>,
+    (first, last): (Instant, Instant),
+) {
+    let mut shown: Vec<(Instant, Instant)> = Vec::new();
+    for (captured, decodable) in frames {
+        while shown.last().is_some_and(|(at, _)| *at > decodable) {
+            shown.pop();
         }
-        let mut screen = Screen::default();
-        shown.iter().for_each(|(at, _)| screen.until(*at));
-        let mut captures = self.frames.iter().filter(judged).map(|frame| frame.captured);
-        let Some(first) = captures.next() else { return };
-        let last = captures.next_back().unwrap_or(first);
-        let seconds = (last - first).as_secs_f64();
-        found.shown_per_s = (seconds > 0.0).then(|| shown.len() as f64 / seconds);
-        match shown.last() {
-            Some((at, captured)) if *captured < last => screen.until(*at + (last - *captured)),
-            Some(_) => {}
-            // Nothing was ever shown.
-            None => screen.freezes.extend(Some(last - first).filter(|it| *it > FREEZE_INCREASE)),
-        }
-        found.freezes = screen.freezes.len() as u64;
-        found.frozen_s = screen.freezes.iter().copied().sum::<Duration>().as_secs_f64();
-        let longest = screen.freezes.iter().max();
-        found.longest_freeze_s = longest.map_or(0.0, |longest| longest.as_secs_f64());
+        shown.push((decodable, captured));
     }
+    let mut screen = Screen::default();
+    shown.iter().for_each(|(at, _)| screen.until(*at));
+    let seconds = (last - first).as_secs_f64();
+    found.shown_per_s = (seconds > 0.0).then(|| shown.len() as f64 / seconds);
+    match shown.last() {
+        Some((at, captured)) if *captured < last => screen.until(*at + (last - *captured)),
+        Some(_) => {}
+        // Nothing was ever shown.
+        None => screen.freezes.extend(Some(last - first).filter(|it| *it > FREEZE_INCREASE)),
+    }
+    found.freezes = screen.freezes.len() as u64;
+    found.frozen_s = screen.freezes.iter().copied().sum::<Duration>().as_secs_f64();
+    let longest = screen.freezes.iter().max();
+    found.longest_freeze_s = longest.map_or(0.0, |longest| longest.as_secs_f64());
 }
 
 /// A part of the `video_frames` table of these directions' frames.
@@ -209,12 +241,15 @@ pub(crate) fn part(
         names.iter().find(|(other, _)| *other == peer).map_or("", |(_, name)| name.as_str())
     };
     let each = videos.iter().flat_map(|(peer, frames)| {
-        frames.iter().enumerate().map(move |(index, frame)| (*peer, index, frame))
+        let numbered = frames.iter().zip(decodable(frames)).enumerate();
+        numbered.map(move |(index, (frame, at))| (*peer, index, frame, at))
     });
-    let all: Vec<(usize, usize, &Frame)> = each.skip(part.start).take(part.len()).collect();
-    let rows = || all.iter().map(|(.., frame)| *frame);
+    let all: Vec<_> = each.skip(part.start).take(part.len()).collect();
+    let rows = || all.iter().map(|(_, _, frame, _)| *frame);
+    let moment = |at: Option<Instant>| at.map_or(Moment::NEVER, Moment::from);
+    let kind = |frame: &Frame| frame.is_key.map(|is_key| if is_key { "key" } else { "inter" });
     let flows = all.iter().map(|(peer, ..)| name(*peer));
-    let indices = all.iter().map(|(_, index, _)| *index as u64);
+    let indices = all.iter().map(|(_, index, ..)| *index as u64);
     Columns::default()
         .text("flow", flows)
         .count("index", indices)
@@ -222,10 +257,9 @@ pub(crate) fn part(
         .count("packets", rows().map(|frame| u64::from(frame.packets)))
         .count("bytes", rows().map(|frame| frame.bytes))
         .count("delivered_packets", rows().map(|frame| u64::from(frame.delivered)))
-        .maybe_time(
-            "complete_s",
-            rows().map(|frame| frame.complete.map_or(Moment::NEVER, Moment::from)),
-        )
+        .maybe_time("complete_s", rows().map(|frame| moment(frame.complete)))
+        .maybe_time("decodable_s", all.iter().map(|(.., at)| moment(*at)))
+        .maybe_text("kind", rows().map(kind))
         .finish()
 }
 

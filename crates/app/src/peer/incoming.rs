@@ -58,7 +58,7 @@ pub(super) struct Incoming {
     unit_bytes: u64,
     bytes: u64,
     pub(super) stream: bool,
-    /// Its session has a controller: read where the session itself is not needed.
+    /// Its session has a controller or repairs: read where the session itself is not needed.
     pub(super) is_controlled: bool,
 }
 
@@ -382,8 +382,18 @@ impl Incoming {
         let speaks = parts.source.as_ref().is_some_and(|(source, _)| source.is_media());
         let deframer = (stream && (speaks || parts.sink.is_some())).then(Box::default);
         let unit_bytes = u64::from(parts.transport.unit_bytes());
-        let is_controlled = parts.control.is_some();
+        let is_controlled = parts.control.is_some() || parts.repairs();
         Self { media, packets, deframer, unit_bytes, bytes: 0, stream, is_controlled }
+    }
+
+    /// The packets of video, which may be repaired.
+    pub(super) fn packets(&mut self) -> Option<&mut Packets> {
+        self.packets.as_deref_mut()
+    }
+
+    /// When repair is to be requested.
+    pub(super) fn requests_due(&self) -> Option<Instant> {
+        self.packets.as_ref().and_then(|packets| packets.due())
     }
 
     pub(super) fn rtp(&mut self) -> Option<&mut rtp::Receiver> {
@@ -501,6 +511,7 @@ impl Incoming {
                 if let Some(member) = &session.control {
                     member.lock().control.on_rtcp(local, compound, probe);
                 }
+                session.on_requests(compound);
                 let rtt = session.rtcp.on_report(local, compound);
                 if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
                     let note = Note::Gauge { gauge: Gauge::RtcpRtt, value: rtt.as_secs_f64() };

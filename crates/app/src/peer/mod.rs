@@ -28,7 +28,7 @@ use guests::Guests;
 use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
 pub use listener::{Captured, Listener};
-use outgoing::Outgoing;
+use outgoing::{Link, Outgoing};
 pub use parts::Parts;
 pub use session::SharedControl;
 use session::{Member, Session};
@@ -276,10 +276,13 @@ impl Peer {
             && self.session.as_ref().is_none_or(|session| later(session.rtcp.next()))
     }
 
-    /// The controller of its media has decided something that its source does not know.
+    /// The controller of its media has decided something that its source does not know, or one side requests
+    /// repair from the other.
     #[cold]
-    fn has_news(&self) -> bool {
+    fn has_news(&self, local: Instant) -> bool {
         Session::control_of(&self.session).is_some_and(|it| it.control.has_news(it.number))
+            || self.session.as_ref().is_some_and(|session| session.is_asked())
+            || self.incoming.requests_due().is_some_and(|at| at <= local)
     }
 
     /// A packet of its session arrived with this ECN field.
@@ -316,6 +319,18 @@ impl Peer {
     #[cold]
     fn send_feedback<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.session else { return };
+        if self.incoming.requests_due().is_some_and(|at| at <= local) {
+            let rtt = session.rtt();
+            let requests = self.incoming.packets().map(|packets| packets.requests(local, rtt));
+            for message in requests.into_iter().flatten() {
+                let compound = session.rtcp.feedback(message);
+                if let Some(frame) = outgoing::control(compound, self.incoming.stream)
+                    && frame.wire_bytes() <= self.transport.send_capacity()
+                {
+                    self.transport.handle(local, Input::Frame(frame), probe);
+                }
+            }
+        }
         let Some(mut it) = session.control.as_ref().map(Member::lock) else { return };
         while let Some(compound) =
             it.control.feedback(local, self.transport.send_capacity(), &mut session.rtcp)
@@ -329,9 +344,10 @@ impl Peer {
     /// When its session's control is due, or its packets may leave.
     #[cold]
     fn next_of_control(&self, local: Instant) -> Option<Instant> {
-        let it = Session::control_of(&self.session)?;
+        let requests = self.incoming.requests_due();
+        let Some(it) = Session::control_of(&self.session) else { return requests };
         let paced = self.outgoing.as_ref().and_then(|outgoing| outgoing.paced(local, &it));
-        earlier(it.control.next(), paced)
+        earlier(requests, earlier(it.control.next(), paced))
     }
 
     /// Whether the transport may be bypassed: always, except in tests of the bypass.
@@ -441,7 +457,7 @@ impl Peer {
                             &mut self.session,
                             stamped,
                         );
-                        self.unfed |= self.incoming.is_controlled && self.has_news();
+                        self.unfed |= self.incoming.is_controlled && self.has_news(local);
                     }
                 },
                 Output::Event(event) => self.on_event(local, event, stamped),
@@ -541,8 +557,13 @@ impl Peer {
         let passes = self.can_bypass();
         if let Some(outgoing) = &mut self.outgoing {
             if outgoing.slowly {
-                let control = Session::control_of(&self.session);
-                outgoing.feed_slowly(local, &self.clock, &mut self.transport, control, probe);
+                let asked = self.session.as_mut().and_then(|session| session.take_asked());
+                let rtt = self.session.as_ref().map_or(Duration::ZERO, |session| session.rtt());
+                let link = &mut Link { control: Session::control_of(&self.session), rtt };
+                if let Some(asked) = asked {
+                    outgoing.answer(local, &asked, &mut self.transport, link, probe);
+                }
+                outgoing.feed_slowly(local, &self.clock, &mut self.transport, link, probe);
             } else if let Some((media, payload, body)) =
                 outgoing.feed(local, &self.clock, (&mut self.transport, passes), bodies, probe)
             {

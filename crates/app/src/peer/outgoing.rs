@@ -9,11 +9,13 @@ use talkspurt_proto::probe::{Note, Probe, Stamped, Topic, Units};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
+use talkspurt_proto::rtp::rtx;
+use talkspurt_proto::rtp::vp8::{Begins, begins};
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
-use super::packets::media_sender;
-use super::session::Controlled;
+use super::packets::{RTX_TYPE, media_sender};
+use super::session::{Asked, Controlled};
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::flexfec;
@@ -52,8 +54,23 @@ struct Media {
     /// Payload type of each encoding, the best first.
     payload_types: Vec<u8>,
     repair: Option<Box<flexfec::Sender>>,
+    /// What it can repeat.
+    history: Option<Box<rtx::History>>,
     /// Rates that the session and the transport request.
     asked: [Rate; 2],
+}
+
+/// What a source with a pacer or repair reads of its session.
+pub(super) struct Link<'a> {
+    pub(super) control: Option<Controlled<'a>>,
+    pub(super) rtt: Duration,
+}
+
+impl Link<'_> {
+    /// Of a source without either.
+    const fn none() -> Self {
+        Self { control: None, rtt: Duration::ZERO }
+    }
 }
 
 /// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
@@ -65,7 +82,8 @@ const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
 impl Media {
     fn new(rtp: rtp::Sender, ticks: u32, payload_types: Vec<u8>) -> Self {
         let asked = [Rate::from_bps(u64::MAX); 2];
-        Self { rtp, ticks, marked: 0, own: payload_types[0], payload_types, repair: None, asked }
+        let (own, repair, history) = (payload_types[0], None, None);
+        Self { rtp, ticks, marked: 0, own, payload_types, repair, history, asked }
     }
 }
 
@@ -99,7 +117,10 @@ impl Outgoing {
                 let clock = (format.payload_type, format.clock_hz);
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start, 0);
-                Box::new(Media::new(rtp, 1, vec![format.payload_type]))
+                let mut rng = Rng::new(parts.seed, &format!("{}/rtx", parts.name));
+                let history = |_| Box::new(rtx::History::new(RTX_TYPE, format.clock_hz, &mut rng));
+                let history = format.repair.map(history);
+                Box::new(Media { history, ..Media::new(rtp, 1, vec![format.payload_type]) })
             }),
         };
         let setting = Setting { rng, conversation: parts.conversation(), start, stop };
@@ -110,9 +131,9 @@ impl Outgoing {
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
-            slowly: media
-                .as_ref()
-                .is_some_and(|media| parts.control.is_some() || media.repair.is_some()),
+            slowly: media.as_ref().is_some_and(|media| {
+                parts.control.is_some() || media.repair.is_some() || media.history.is_some()
+            }),
             media,
         }
     }
@@ -195,7 +216,7 @@ impl Outgoing {
     ) -> Option<(u32, u32, BodyId)> {
         // The queue is served before new frames may overflow it.
         if self.look && !self.queue.is_empty() {
-            self.drain(local, transport, None, probe);
+            self.drain(local, transport, &mut Link::none(), probe);
         }
         let prefix = self.prefix();
         match &mut self.source {
@@ -231,7 +252,7 @@ impl Outgoing {
                     fresh = true;
                 }
                 if fresh {
-                    self.drain(local, transport, None, probe);
+                    self.drain(local, transport, &mut Link::none(), probe);
                 }
             }
             // After a pause nothing else triggers a check.
@@ -256,6 +277,37 @@ impl Outgoing {
         None
     }
 
+    /// Answers the requests of the receiver.
+    pub(super) fn answer<P: Probe>(
+        &mut self,
+        local: Instant,
+        asked: &Asked,
+        transport: &mut Transport,
+        link: &mut Link<'_>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        if asked.key {
+            self.source.request_key_frame(local);
+        }
+        let mut waits = Vec::new();
+        for sequence in &asked.lost {
+            let history = self.media.as_mut().and_then(|media| media.history.as_mut());
+            let Some(packet) = history.and_then(|it| it.again(local, *sequence, link.rtt)) else {
+                continue;
+            };
+            let frame = Frame::Rtp(packet);
+            if waits.is_empty() && frame.wire_bytes() <= room(local, transport, link) {
+                self.leave(local, REPAIR, frame, transport, link, probe);
+            } else {
+                waits.push(frame);
+            }
+        }
+        // Before all that was sent never.
+        while let Some(frame) = waits.pop() {
+            self.queue.push_first(local, REPAIR, frame);
+        }
+    }
+
     /// The same for a source whose packets are protected or paced.
     #[inline(never)]
     pub(super) fn feed_slowly<P: Probe>(
@@ -263,25 +315,28 @@ impl Outgoing {
         local: Instant,
         clock: &Clock,
         transport: &mut Transport,
-        mut control: Option<Controlled<'_>>,
+        link: &mut Link<'_>,
         probe: &mut Stamped<'_, P>,
     ) {
-        if control.as_ref().is_some_and(|it| it.control.is_stopped()) {
+        if link.control.as_ref().is_some_and(|it| it.control.is_stopped()) {
             self.give_up(local, clock, probe);
             return;
         }
         // As above, the queue is served first.
         if !self.queue.is_empty() {
-            self.drain(local, transport, control.as_mut(), probe);
+            self.drain(local, transport, link, probe);
         }
         let Some(media) = &mut self.media else { return };
-        if let Some(it) = &control {
+        if let Some(it) = &link.control {
             self.source.set_backlog(it.control.backlog().max(self.queue.wait(local)));
         }
         let mut found = Vec::new();
         while let Some(unit) = &mut self.source.take(local) {
             self.generated += 1;
             mark_encoding(local, media, unit, probe);
+            if media.history.is_some() {
+                note_picture(local, unit, probe);
+            }
             note_generated(local, clock, unit, probe);
             let (index, is_speech) = (unit.index, !unit.keep_alive);
             let frame = frame(Some(media), unit);
@@ -297,16 +352,16 @@ impl Outgoing {
         found.extend(rest.into_iter().flatten().map(|frame| (REPAIR, frame)));
         let prefix = self.prefix();
         for (index, frame) in found {
-            let room = room(local, transport, control.as_ref());
+            let room = room(local, transport, link);
             if self.queue.is_empty() && prefix + frame.wire_bytes() <= room {
-                leave(local, index, frame, prefix > 0, transport, control.as_mut(), probe);
+                self.leave(local, index, frame, transport, link, probe);
             } else {
                 wait(&mut self.queue, local, index, frame, probe);
             }
         }
-        self.drain(local, transport, control.as_mut(), probe);
+        self.drain(local, transport, link, probe);
         self.look = false;
-        if let Some(mut it) = control {
+        if let Some(it) = &mut link.control {
             it.control.on_queue(local, it.number, self.queue.bytes());
         }
     }
@@ -315,7 +370,7 @@ impl Outgoing {
         &mut self,
         local: Instant,
         transport: &mut Transport,
-        mut control: Option<&mut Controlled<'_>>,
+        link: &mut Link<'_>,
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
@@ -326,10 +381,34 @@ impl Outgoing {
             while let Some(index) = self.queue.expel(largest) {
                 note_discarded(local, index, probe);
             }
-            let room = room(local, transport, control.as_deref()).saturating_sub(prefix);
+            let room = room(local, transport, link).saturating_sub(prefix);
             let Some((index, frame)) = self.queue.pop(room) else { break };
-            leave(local, index, frame, prefix > 0, transport, control.as_deref_mut(), probe);
+            self.leave(local, index, frame, transport, link, probe);
         }
+    }
+
+    /// Hands a frame over that the pacer counts and the receiver may request again.
+    fn leave<P: Probe>(
+        &mut self,
+        local: Instant,
+        index: u32,
+        frame: Frame,
+        transport: &mut Transport,
+        link: &mut Link<'_>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        if let Frame::Rtp(packet) = &frame {
+            if let Some(it) = &mut link.control {
+                it.control.on_sent(local, it.number, packet);
+            }
+            if index != REPAIR
+                && let Some(media) = &mut self.media
+                && let Some(history) = &mut media.history
+            {
+                history.on_sent(local, packet, link.rtt);
+            }
+        }
+        hand_over(local, index, frame, self.prefix() > 0, transport, probe);
     }
 
     /// Discards what waits and what the source makes: nothing is sent any more.
@@ -392,25 +471,9 @@ fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, 
 }
 
 /// Bytes for which transport and pacer have room.
-fn room(local: Instant, transport: &Transport, control: Option<&Controlled<'_>>) -> usize {
-    let waits = control.is_some_and(|it| it.control.opens(it.number) > local);
+fn room(local: Instant, transport: &Transport, link: &Link<'_>) -> usize {
+    let waits = link.control.as_ref().is_some_and(|it| it.control.opens(it.number) > local);
     if waits { 0 } else { transport.send_capacity() }
-}
-
-/// Hands a frame over that the pacer counts.
-fn leave<P: Probe>(
-    local: Instant,
-    index: u32,
-    frame: Frame,
-    framed: bool,
-    transport: &mut Transport,
-    control: Option<&mut Controlled<'_>>,
-    probe: &mut Stamped<'_, P>,
-) {
-    if let (Some(it), Frame::Rtp(packet)) = (control, &frame) {
-        it.control.on_sent(local, it.number, packet);
-    }
-    hand_over(local, index, frame, framed, transport, probe);
 }
 
 /// Hands a frame to the transport, which has room for it and its length prefix.
@@ -426,6 +489,9 @@ fn hand_over<P: Probe>(
     let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
     if index != REPAIR {
         note_handed_over(local, index, probe);
+    } else if probe.wants(Topic::Frame) {
+        let note = Note::Repair { bytes: frame.wire_bytes() as u32 };
+        probe.record(local, probe.place(), &note);
     }
     transport.handle(local, Input::Frame(frame), probe);
 }
@@ -474,6 +540,18 @@ fn mark_encoding<P: Probe>(
     media.own = media.payload_types[usize::from(unit.encoding)];
     if probe.wants(Topic::Event) {
         probe.record(local, probe.place(), &Note::Encoding(unit.encoding));
+    }
+}
+
+/// Records that a picture begins.
+fn note_picture<P: Probe>(local: Instant, unit: &Unit, probe: &mut Stamped<'_, P>) {
+    let is_key = match begins(&unit.payload) {
+        Some(Begins::Key) => true,
+        Some(Begins::Inter) => false,
+        Some(Begins::Nothing) | None => return,
+    };
+    if probe.wants(Topic::Frame) {
+        probe.record(local, probe.place(), &Note::Picture { is_key });
     }
 }
 

@@ -3,8 +3,9 @@
 
 use talkspurt_proto::probe::{Gauge, Note, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::rtp;
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::rtcp::{Lost, Message};
+use talkspurt_proto::rtp::{self, Arrival, Pictures, rtx};
+use talkspurt_proto::time::{Duration, Instant};
 
 use crate::source::PacketFormat;
 
@@ -36,12 +37,37 @@ pub(super) struct Packets {
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
     pub(super) rtp: rtp::Receiver,
+    pictures: Option<Pictures>,
 }
+
+/// Payload type of retransmissions, which signalling would assign.
+pub(super) const RTX_TYPE: u8 = 97;
 
 impl Packets {
     pub(super) fn new(format: PacketFormat, seed: u64, other: &str) -> Self {
         let origin = media_sender(seed, other, (format.payload_type, format.clock_hz));
-        Self { format, origin, latest: 0, rtp: rtp::Receiver::announced(format.clock_hz) }
+        Self {
+            format,
+            origin,
+            latest: 0,
+            rtp: rtp::Receiver::announced(format.clock_hz),
+            pictures: format.repair.map(|repair| Pictures::new(repair.nack)),
+        }
+    }
+
+    /// When it has something to request.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.pictures.as_ref().and_then(Pictures::due)
+    }
+
+    /// The requests that are due.
+    pub(super) fn requests(&mut self, local: Instant, rtt: Duration) -> Vec<Message> {
+        let Some(pictures) = &mut self.pictures else { return Vec::new() };
+        let requests = pictures.take(local, rtt);
+        let media = self.origin.ssrc();
+        let nack = Message::Nack { media, lost: Lost::list(&requests.lost) };
+        let nack = (!requests.lost.is_empty()).then_some(nack);
+        nack.into_iter().chain(requests.key.then_some(Message::PictureLoss { media })).collect()
     }
 
     pub(super) fn on_rtp<P: Probe>(
@@ -50,12 +76,21 @@ impl Packets {
         packet: &rtp::Packet,
         probe: &mut Stamped<'_, P>,
     ) {
+        let (payload_type, ssrc) = (self.format.payload_type, self.origin.ssrc());
+        let restored = (packet.payload_type == RTX_TYPE && self.pictures.is_some())
+            .then(|| rtx::original(packet, payload_type, ssrc))
+            .flatten();
+        let packet = restored.as_ref().unwrap_or(packet);
         // RFC 3550 §5.1: an unknown payload type is ignored.
-        if packet.payload_type != self.format.payload_type {
+        if packet.payload_type != payload_type {
             probe.record(local, probe.place(), &Note::RxError(RxError::Unexpected));
             return;
         }
-        self.rtp.on_packet(local, packet);
+        // RFC 4588 §6.2: the reports on the original stream do not count retransmissions.
+        let is_valid = restored.is_some() || self.rtp.on_packet(local, packet) == Arrival::Valid;
+        if let Some(pictures) = self.pictures.as_mut().filter(|_| is_valid) {
+            pictures.on_packet(local, packet);
+        }
         let index = number(self.origin.first_sequence(), &mut self.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: self.rtp.jitter_seconds() };

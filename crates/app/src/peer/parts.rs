@@ -11,7 +11,7 @@ use talkspurt_proto::{rtcp, rtp};
 
 use super::incoming::Sink;
 use super::outgoing::Outgoing;
-use super::session::{Session, SharedControl, Takes};
+use super::session::{Asked, Session, SharedControl, Takes};
 use super::sizing::Sizing;
 use crate::clock::Clock;
 use crate::codec::Encoding;
@@ -114,6 +114,19 @@ impl Parts {
             },
         };
         let control = self.control.as_ref().map(|control| control.join(takes));
-        Some(Box::new(Session { rtcp, control }))
+        let asked = sender.filter(|_| self.repairs_own()).map(|_| Asked::default());
+        Some(Box::new(Session { rtcp, control, asked }))
+    }
+
+    /// True if it repairs what it sends.
+    fn repairs_own(&self) -> bool {
+        let format = |(source, material): &(source::Config, _)| source.packet_format(material);
+        self.source.as_ref().and_then(format).is_some_and(|format| format.repair.is_some())
+    }
+
+    /// True if either side repairs what it sends.
+    pub(super) fn repairs(&self) -> bool {
+        let of_other = matches!(&self.sink, Some(Sink::Counted(format)) if format.repair.is_some());
+        of_other || self.repairs_own()
     }
 }

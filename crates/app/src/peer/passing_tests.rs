@@ -48,6 +48,7 @@ fn side(side: Side, talk: Talk) -> Parts {
         source::Config::Video(Video {
             file: None,
             repeat: false,
+            repair: None,
             rate: Some(Rate::from_bps(800_000)),
             encoder: None,
             frame: None,

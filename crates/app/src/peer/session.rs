@@ -19,12 +19,61 @@ use talkspurt_proto::{rtcp, rtp};
 pub(super) struct Session {
     pub(super) rtcp: rtcp::Session,
     pub(super) control: Option<Member>,
+    /// Requests for the repair of what this end sends, if it repairs.
+    pub(super) asked: Option<Asked>,
 }
+
+/// Requests that were not answered yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    /// Sequence numbers.
+    pub(super) lost: Vec<u16>,
+    pub(super) key: bool,
+}
+
+/// What one report can ask for at most, as many as a receiver of libwebrtc's asks for.
+const MOST_ASKED: usize = 1000;
+/// Round-trip time before any is known, as in libwebrtc.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
 impl Session {
     /// The control of a session, if there is one, with this flow's number in it.
     pub(super) fn control_of(session: &Option<Box<Self>>) -> Option<Controlled<'_>> {
         session.as_ref()?.control.as_ref().map(Member::lock)
+    }
+
+    /// The last round-trip time.
+    pub(super) fn rtt(&self) -> Duration {
+        let of_control = self.control.as_ref().and_then(|member| member.lock().control.rtt);
+        of_control.or(self.rtcp.rtt()).unwrap_or(UNKNOWN_RTT)
+    }
+
+    /// Takes in the requests of the other side (RFC 4585 §6.2.1 and §6.3.1, RFC 5104 §4.3.1).
+    pub(super) fn on_requests(&mut self, compound: &Compound) {
+        let (own, Some(asked)) = (self.rtcp.ssrc(), &mut self.asked) else { return };
+        for feedback in &compound.feedback {
+            match &feedback.message {
+                Message::Nack { media, lost } if *media == own => {
+                    let room = MOST_ASKED.saturating_sub(asked.lost.len());
+                    asked.lost.extend(lost.iter().flat_map(|it| it.sequences()).take(room));
+                }
+                Message::PictureLoss { media } => asked.key |= *media == own,
+                Message::FullIntra(requests) => {
+                    asked.key |= requests.iter().any(|request| request.ssrc == own);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// True if there are requests to answer.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.key || !asked.lost.is_empty())
+    }
+
+    /// The requests to answer.
+    pub(super) fn take_asked(&mut self) -> Option<Asked> {
+        self.is_asked().then(|| self.asked.as_mut().map(std::mem::take)).flatten()
     }
 }
 
@@ -136,6 +185,8 @@ pub(super) struct Control {
     interval: Option<Duration>,
     /// Time between two feedback packets.
     spacing: Duration,
+    /// The last round-trip time.
+    rtt: Option<Duration>,
     /// The last feedback that was sent, and when the next is due.
     reported: Instant,
     due: Option<Instant>,
@@ -164,6 +215,7 @@ impl Control {
             interval: config.feedback_interval(),
             reported: Instant::ZERO,
             due: None,
+            rtt: None,
         }
     }
 
@@ -376,6 +428,7 @@ impl Control {
         probe: &mut Stamped<'_, P>,
     ) {
         let (reports, rtt) = self.sent.on_report(local, report);
+        self.rtt = rtt.or(self.rtt);
         self.controller.on_reports(local, &reports, &FeedbackInfo { rtt });
         self.decide(local);
         if probe.wants(Topic::Gauge) {

@@ -139,7 +139,8 @@ impl SourceConfig for Video {
         }
         let bytes = even(self);
         let packets = bytes.div_ceil(self.packet.as_bytes().max(1));
-        Some(PacketFormat::of(VIDEO_CLOCK, bytes, packets, self.frame()))
+        let format = PacketFormat::of(VIDEO_CLOCK, bytes, packets, self.frame());
+        Some(PacketFormat { repair: self.repair, ..format })
     }
     fn deadline(&self) -> Option<Duration> {
         Some(self.deadline)

@@ -3,6 +3,7 @@
 use talkspurt_proto::math::ln;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
+use talkspurt_proto::rtp::vp8::{Begins, Blank};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
@@ -29,6 +30,13 @@ pub(super) struct Encoder {
     free: Instant,
     /// Frames of a burst that are left.
     burst: u32,
+    /// Payload that says which frames are key frames; `None` if nobody reads it.
+    blank: Option<Blank>,
+    /// The next frame is a key frame, and when the last one was captured.
+    key_is_next: bool,
+    key_captured: Instant,
+    /// What begins with the next packet.
+    begins: Begins,
     /// The rest of the current frame, when it was captured, and when it leaves.
     left: u64,
     captured: Instant,
@@ -42,6 +50,8 @@ pub(super) struct Encoder {
 
 /// No frame of a burst is smaller than this share of the usual (as in syncodecs, by authors of RFC 8593).
 const SMALLEST: f64 = 0.2;
+/// Requests sooner after a key frame than this are ignored (libwebrtc: kMinKeyFrameSendIntervalMs).
+const BETWEEN_KEY_FRAMES: Duration = Duration::from_millis(300);
 
 impl Encoder {
     /// An encoder at its lowest rate, which begins with a burst as with a key frame.
@@ -64,6 +74,10 @@ impl Encoder {
             rate: config.min,
             free: start,
             burst: config.burst_frames,
+            blank: video.repair.map(|_| Blank::new(video.packet.as_bytes() as usize)),
+            key_is_next: true,
+            key_captured: start,
+            begins: Begins::Nothing,
             left: 0,
             captured: start,
             leaves: start,
@@ -128,7 +142,16 @@ impl Encoder {
             // §4, instant frame skipping.
             return;
         }
+        self.begins = if self.key_is_next { Begins::Key } else { Begins::Inter };
+        if self.key_is_next {
+            (self.key_is_next, self.key_captured) = (false, self.captured);
+            self.burst = self.config.burst_frames;
+        }
         self.left = self.frame();
+        if self.blank.is_some() && self.left % self.most < Blank::LEAST {
+            // The last packet is not too short to be read.
+            self.left += self.left % self.most;
+        }
         self.leaves = self.leaves.max(self.captured + self.rng.span(self.noise));
     }
 }
@@ -146,6 +169,11 @@ impl Generator for Encoder {
         }
         let bytes = self.left.min(self.most);
         self.left -= bytes;
+        let begins = std::mem::replace(&mut self.begins, Begins::Nothing);
+        let payload = match &self.blank {
+            Some(blank) => blank.payload(begins, bytes as usize),
+            None => Payload::Virtual { offset: self.sent_bytes, len: bytes },
+        };
         let unit = Unit {
             index: self.sent,
             slot: ticks(self.captured - self.origin),
@@ -153,7 +181,7 @@ impl Generator for Encoder {
             keep_alive: false,
             marker: self.left == 0,
             captured: self.captured,
-            payload: Payload::Virtual { offset: self.sent_bytes, len: bytes },
+            payload,
         };
         self.sent = self.sent.checked_add(1).expect(super::UNITS_FIT);
         self.sent_bytes += bytes;
@@ -175,11 +203,16 @@ impl Generator for Encoder {
     fn set_backlog(&mut self, backlog: Duration) {
         self.backlog = backlog;
     }
+
+    fn request_key_frame(&mut self, now: Instant) {
+        self.key_is_next |= now >= self.key_captured + BETWEEN_KEY_FRAMES;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talkspurt_proto::rtp::vp8::begins;
 
     const START: Instant = Instant::ZERO;
 
@@ -279,6 +312,40 @@ mod tests {
         assert_eq!(burst[0], 13_500);
         let (mean, usual) = (burst[..8].iter().sum::<u64>() / 8, burst[8]);
         assert!(mean.abs_diff(usual) < 10, "{burst:?}");
+    }
+
+    /// RFC 7741: each frame's first packet says whether it is a key frame; those on request begin a burst.
+    #[test]
+    fn a_key_frame_is_made_on_request_but_not_too_often() {
+        let text = r#"{ "encoder": {}, "noise": "0ms", "repair": {} }"#;
+        let video: Video = serde_json::from_str(text).expect("video");
+        let config = Config { time_spread: 0.0, ..Config::default() };
+        let (rng, stop) = (Rng::new(1, "video"), seconds(1000));
+        let mut encoder = Encoder::new(config, &video, rng, START, stop);
+        encoder.set_target_rate(Rate::from_bps(600_000));
+        let (mut keys, mut frames, mut last) = (Vec::new(), 0_u32, 0);
+        while let Some(due) = encoder.due().filter(|due| *due < seconds(4)) {
+            if due >= seconds(1) {
+                encoder.request_key_frame(due);
+            }
+            let Some(unit) = encoder.take(due) else { continue };
+            let begins = begins(&unit.payload).expect("is read");
+            if begins != Begins::Nothing {
+                assert!(frames == 0 || last == 1, "a frame begins after the marker");
+                frames += 1;
+            }
+            if begins == Begins::Key {
+                assert_eq!(unit.payload.len(), 1200, "of many packets");
+                keys.push((unit.captured - START).as_secs_f64());
+            }
+            last = u8::from(unit.marker);
+        }
+        assert_eq!(frames, 120);
+        // The first is one, then one for each 300 ms and the rest of an interval.
+        let [first, asked, rest @ ..] = &*keys else { panic!("{keys:?}") };
+        assert!(*first == 0.0 && (1.0..1.04).contains(asked), "{keys:?}");
+        let gaps = rest.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(rest.len() >= 8 && gaps.into_iter().all(|gap| (0.3..0.34).contains(&gap)));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{
     Bulk as BulkConfig, Cbr, Conversation, Distribution, Encoder as EncoderConfig, KeepAlive,
-    OnOff, Pauses, Poisson, Replay, Speech, StandIn, Talkspurts, Video, Web,
+    OnOff, Pauses, Poisson, Repair, Replay, Speech, StandIn, Talkspurts, Video, Web,
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};
@@ -105,6 +105,8 @@ pub struct PacketFormat {
     pub clock_hz: u32,
     /// Mean packet size with RTP header, and mean packet interval.
     pub mean: Rung,
+    /// Repair of lost packets.
+    pub repair: Option<Repair>,
 }
 
 /// A running source that sends by its own clock.
@@ -118,6 +120,8 @@ pub trait Generator: fmt::Debug + Send {
     fn set_target_rate(&mut self, _target: Rate) {}
     /// What it made and the pacer holds back will take this long to leave.
     fn set_backlog(&mut self, _backlog: Duration) {}
+    /// The receiver cannot decode without a key frame.
+    fn request_key_frame(&mut self, _now: Instant) {}
 }
 
 /// A running source.
@@ -182,6 +186,13 @@ impl Source {
     pub fn set_backlog(&mut self, backlog: Duration) {
         if let Self::Other(generator) = self {
             generator.set_backlog(backlog);
+        }
+    }
+
+    /// See [`Generator::request_key_frame`].
+    pub fn request_key_frame(&mut self, now: Instant) {
+        if let Self::Other(generator) = self {
+            generator.request_key_frame(now);
         }
     }
 }
@@ -324,7 +335,7 @@ impl PacketFormat {
         let packets = packets.max(1);
         let packet_bytes = (bytes / packets) as u32 + RTP_HEADER;
         let mean = Rung { packet_bytes, interval: length / packets };
-        Self { payload_type: DYNAMIC, clock_hz, mean }
+        Self { payload_type: DYNAMIC, clock_hz, mean, repair: None }
     }
 }
 

@@ -132,6 +132,11 @@ impl Session {
         participant
     }
 
+    /// SSRC of its packets.
+    #[must_use]
+    pub const fn ssrc(&self) -> u32 {
+        self.ssrc
+    }
     /// When [`Session::report`] is to be called; `None` if reports are off or BYE was sent.
     #[must_use]
     pub const fn next(&self) -> Option<Instant> {

@@ -223,6 +223,9 @@ fn add(hash: Hash, now: Instant, note: &Note<'_>) -> Hash {
         Note::Paused { index, length } => long(18, 0, index.into(), length.as_nanos()),
         Note::Encoding(rung) => short(19, rung, 0),
         Note::Cut { packet, body, .. } => packet_and_body(hash, now, 21, packet, body),
+        Note::Picture { is_key } => short(23, is_key.into(), 0),
+        // The packet itself is in the digest.
+        Note::Repair { .. } => hash,
     }
 }
 

@@ -4,6 +4,7 @@ use talkspurt_app::source::{
     BulkConfig, Capture, EncoderConfig, FrameTrace, Replay, Video, Web, even,
 };
 use talkspurt_proto::rfc4571;
+use talkspurt_proto::rtp::rtx;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
@@ -115,14 +116,36 @@ impl Side<'_> {
         if video.repeat && video.file.is_none() {
             found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
         }
+        if video.repair.is_some() {
+            self.repair(video, found);
+        }
         if video.packet.as_bytes() == 0 {
             found.add(path.key("packet"), "a packet of 0 bytes carries nothing");
         } else {
-            let frame = RTP_HEADER + video.packet.as_bytes();
+            let again = if video.repair.is_some() { rtx::OSN_BYTES as u64 } else { 0 };
+            let frame = RTP_HEADER + again + video.packet.as_bytes();
             self.fits(frame, rfc4571::LENGTH_BYTES as u64, found);
         }
         at_most(path.key("noise"), video.noise, MAX_NOISE, found);
         at_most(path.key("deadline"), video.deadline, MAX_BUFFER, found);
+    }
+
+    fn repair(&self, video: &Video, found: &mut Findings) {
+        let path = self.path.key("repair");
+        if video.encoder.is_none() {
+            let message = "needs an encoder that makes key frames on request";
+            let hint = "add encoder = {} in place of `file` or `rate`, or leave `repair` out";
+            found.add(path.clone(), message).hint(hint.to_owned());
+        }
+        if !self.flow.rtcp.enabled {
+            let message = "is requested by RTCP, which `rtcp.enabled = false` turns off";
+            found.add(path.clone(), message).hint("leave rtcp.enabled out".to_owned());
+        }
+        if video.packet.as_bytes() == 1 {
+            let message = format!("{} leaves no room for VP8's header: at least 2B", video.packet);
+            found.add(self.path.key("packet"), message);
+        }
+        self.loses(&path, found);
     }
 
     fn encoder(&self, video: &Video, encoder: &EncoderConfig, found: &mut Findings) {

@@ -6,7 +6,7 @@ mod random;
 
 use std::path::PathBuf;
 
-pub use packets::{Encoder, Replay, Video};
+pub use packets::{Encoder, Repair, Replay, Video};
 pub use random::{Conversation, Distribution, Pauses, Poisson, Web};
 
 use schemars::JsonSchema;

@@ -32,6 +32,11 @@ pub struct Video {
     /// spread over this time. Absent: 40 ms, which is 25 frames per second, and with `encoder` 1/30 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
+    /// Repair of what the network loses, for an `encoder` over a transport that does not repair it. Payload then
+    /// has the form of VP8 (RFC 7741), a frame is decodable if those since the last key frame are, and the
+    /// receiver requests a key frame if it waits for one (RFC 4585 §6.3.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Repair>,
     /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
     #[serde(default = "Video::default_packet")]
     pub packet: Size,
@@ -101,6 +106,21 @@ impl Default for Encoder {
             size_spread: 0.15,
             skip_behind: Duration::from_millis(500),
         }
+    }
+}
+
+/// Repair of video.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Repair {
+    /// The receiver requests lost packets (RFC 4585 §6.2.1), and the sender repeats them in a stream of their
+    /// own (RFC 4588). Without it, a loss means a request for a key frame.
+    pub nack: bool,
+}
+
+impl Default for Repair {
+    fn default() -> Self {
+        Self { nack: true }
     }
 }
 
