@@ -7,10 +7,10 @@ use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::prefetch::prefetch;
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic, Units};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::{Duration, Instant, earlier};
-use talkspurt_proto::units::Rate;
 use talkspurt_proto::rtp::rtx;
 use talkspurt_proto::rtp::vp8::{Begins, begins};
+use talkspurt_proto::time::{Duration, Instant, earlier};
+use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;

@@ -8,6 +8,8 @@ use crate::time::{Duration, Instant};
 const MAX_MISSING: usize = 1000;
 const MAX_AGE: u64 = 10_000;
 const MAX_REQUESTS: u32 = 10;
+/// Shortest time between two requests (libwebrtc: kProcessInterval).
+const BETWEEN: Duration = Duration::from_millis(20);
 
 /// Requests for a missing packet so far: how many, and when the last one was made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +66,7 @@ impl Requester {
         if self.due().is_none_or(|due| due > now) {
             return Vec::new();
         }
+        let rtt = rtt.max(BETWEEN);
         self.missing.retain(|_, it| {
             it.requests < MAX_REQUESTS || it.last.is_some_and(|last| last + rtt > now)
         });

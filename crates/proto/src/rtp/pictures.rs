@@ -129,11 +129,15 @@ impl Pictures {
         })
     }
 
+    /// When a key frame is to be requested, while the stream is active.
+    fn key_due(&self) -> Option<Instant> {
+        self.newest.map(|_| self.key_due).filter(|at| *at <= self.arrived + INACTIVE)
+    }
+
     /// When a request is due.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        let key = self.newest.map(|_| self.key_due).filter(|at| *at <= self.arrived + INACTIVE);
-        earlier(key, self.requester.as_ref().and_then(Requester::due))
+        earlier(self.key_due(), self.requester.as_ref().and_then(Requester::due))
     }
 
     /// The requests that are due.
@@ -142,7 +146,7 @@ impl Pictures {
             return Requests::default();
         }
         let lost = self.requester.as_mut().map(|it| it.take(now, rtt)).unwrap_or_default();
-        let key = self.key_due <= now && now <= self.arrived + INACTIVE;
+        let key = self.key_due().is_some_and(|due| due <= now);
         if key {
             (self.needs_key, self.key_due) = (true, now + WAIT_FOR_KEY_FRAME);
         }

@@ -146,7 +146,8 @@ mod tests {
     #[test]
     fn nothing_is_repeated_that_was_not_sent_or_was_just_sent() {
         let (mut history, packets) = sent(60);
-        let mut again = |at_ms, index: usize| history.again(at(at_ms), packets[index].sequence, RTT);
+        let mut again =
+            |at_ms, index: usize| history.again(at(at_ms), packets[index].sequence, RTT);
         assert_eq!(again(700, 15), None, "discarded");
         assert_eq!(again(600, 59), None, "sent 10 ms ago");
         assert!(again(700, 59).is_some());

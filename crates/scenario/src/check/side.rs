@@ -64,22 +64,6 @@ impl Side<'_> {
         self.flow.stop.unwrap_or(self.run).min(self.run).saturating_sub(self.flow.start)
     }
 
-    /// The transport must leave losses to the repair at this path.
-    pub(super) fn loses(&self, path: &Path, found: &mut Findings) {
-        let hint = match &self.flow.transport {
-            Transport::Sctp(sctp)
-                if sctp.lifetime.is_none() && sctp.max_retransmissions.is_none() =>
-            {
-                "give transport.lifetime or max_retransmissions, or use UDP or DCCP"
-            }
-            other if other.is_stream() => "use UDP, DCCP or partially reliable SCTP",
-            _ => return,
-        };
-        let protocol = self.flow.transport.protocol();
-        let message = format!("{protocol} retransmits all that is lost, so nothing is repaired");
-        found.add(path.clone(), message).hint(hint.to_owned());
-    }
-
     /// The frame must fit a datagram, or a stream with a `prefix`.
     pub(super) fn fits(&self, frame: u64, prefix: u64, found: &mut Findings) {
         self.fits_at(self.path.key("packet"), frame, prefix, found);

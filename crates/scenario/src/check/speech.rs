@@ -10,7 +10,7 @@ use talkspurt_proto::units::{Rate, Size};
 
 use super::side::{MAX_NOISE, MIN_SPURT, Side, spurts};
 use super::time::at_most;
-use crate::model::IpVersion;
+use crate::model::{IpVersion, Transport};
 use crate::problem::Findings;
 
 /// Unit of speech packet durations, and the usual frame length (RFC 3551 §4.2).
@@ -147,7 +147,21 @@ impl Side<'_> {
             let message = "not with a `ladder`: its rungs have rates without repair packets";
             found.add(path.clone(), message);
         }
-        self.loses(&path, found);
+        let hint = match &self.flow.transport {
+            Transport::Sctp(sctp)
+                if sctp.lifetime.is_none() && sctp.max_retransmissions.is_none() =>
+            {
+                Some("give transport.lifetime or max_retransmissions, or use UDP or DCCP")
+            }
+            other if other.is_stream() => Some("use UDP, DCCP or partially reliable SCTP"),
+            _ => None,
+        };
+        if let Some(hint) = hint {
+            let protocol = self.flow.transport.protocol();
+            let message =
+                format!("{protocol} retransmits all that is lost, so nothing is repaired");
+            found.add(path.clone(), message).hint(hint.to_owned());
+        }
         found.add_errors(&path, flexfec.errors(speech.packet));
     }
 

@@ -145,7 +145,6 @@ impl Side<'_> {
             let message = format!("{} leaves no room for VP8's header: at least 2B", video.packet);
             found.add(self.path.key("packet"), message);
         }
-        self.loses(&path, found);
     }
 
     fn encoder(&self, video: &Video, encoder: &EncoderConfig, found: &mut Findings) {

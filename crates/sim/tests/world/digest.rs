@@ -134,6 +134,9 @@ notes! {
     InOrder() { waited: Duration }
     Decided() { index: u32, playout: Playout }
     Paused() { index: u32, length: Duration }
+    Picture() { is_key: bool }
+    // Not in the digest: the packet is.
+    Repair() { bytes: u32 [0] }
     Gauge() { gauge: Gauge, value: f64 }
     ; Event(Event) ; Encoding(u8) ; RxError(RxError) ; Stack(StackNote)
 }

@@ -5,8 +5,12 @@ use bytes::Bytes;
 use talkspurt_proto::frame::{self, Frame};
 use talkspurt_proto::media::{Config, FeedbackInfo, MediaController, Sent, breaker, nada};
 use talkspurt_proto::octets::Hints;
+use talkspurt_proto::packet::Payload;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtcp::congestion::{CongestionControl, Metric, Stream};
 use talkspurt_proto::rtcp::{Message, ReceivedPackets, SentPackets};
+use talkspurt_proto::rtp::rtx::{History, OSN_BYTES, original};
+use talkspurt_proto::rtp::{Packet, Pictures, Sender};
 use talkspurt_proto::{Duration, Ecn, Instant, Rate};
 
 use super::Script;
@@ -30,8 +34,10 @@ fn controllers() -> [Config; 4] {
     ]
 }
 
-/// Plays a script against each controller.
+/// Plays a script against each controller, and against both ends of repaired video.
 pub fn play(bytes: &[u8]) {
+    repair(&mut Script::new(bytes), true);
+    repair(&mut Script::new(bytes), false);
     for config in controllers() {
         run(&mut Script::new(bytes), &config, config.build());
     }
@@ -92,6 +98,55 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
         assert!(decision.target <= config.max(), "{decision:?}");
         assert!(decision.target.as_bps() > 0 && decision.pacing.as_bps() > 0, "{decision:?}");
         assert!(decision.pacing.as_bps() / 5 * 4 <= config.max().as_bps(), "{decision:?}");
+    }
+}
+
+/// Requests for anything, and packets with any numbers and payload.
+fn repair(script: &mut Script<'_>, nack: bool) {
+    let mut history = History::new(97, 90_000, &mut Rng::new(1, "hostile"));
+    let (mut source, mut pictures) =
+        (Sender::starting_at(1, 96, 90_000, 0, 0), Pictures::new(nack));
+    let mut now = Instant::ZERO;
+    let [mut first, mut again] = [0, 0];
+    while !script.is_over() {
+        let what = script.byte();
+        let rtt = Duration::from_millis(u64::from(script.byte()));
+        match what >> 6 {
+            0 => now += Duration::from_micros(u64::from(script.u16()) << (what & 0xf)),
+            1 => {
+                let payload =
+                    Payload::Real(Bytes::copy_from_slice(script.bytes(usize::from(what & 0x3f))));
+                let packet = source.packet(0, false, payload);
+                if what & 1 == 0 {
+                    first += packet.payload.len() + OSN_BYTES;
+                    history.on_sent(now, &packet, rtt);
+                }
+            }
+            2 => {
+                let asked =
+                    (source.packets() as u16).wrapping_add(3).wrapping_sub(script.u16() % 64);
+                if let Some(packet) = history.again(now, asked, rtt) {
+                    again += packet.payload.len();
+                    assert!(original(&packet, 96, 1).is_some_and(|it| it.sequence == asked));
+                }
+            }
+            _ => {
+                let bytes = Bytes::copy_from_slice(script.bytes(usize::from(what & 3)));
+                let marker = what & 4 == 0;
+                let sequence = script.u16() >> (what & 0xf);
+                let packet = source.packet(0, marker, Payload::Real(bytes));
+                let before = pictures.decoded();
+                pictures.on_packet(now, &Packet { sequence, ..packet });
+                assert!(pictures.decoded() - before <= 2048);
+            }
+        }
+        assert!(again <= first, "{again} of {first} bytes");
+        if pictures.due().is_some_and(|at| at <= now) {
+            let requests = pictures.take(now, rtt);
+            assert!(requests.key || !requests.lost.is_empty() || nack);
+            assert!(requests.lost.len() <= 1000);
+            assert!(pictures.due().is_none_or(|at| at > now), "a request that stays due");
+        }
     }
 }
 
