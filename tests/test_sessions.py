@@ -261,3 +261,107 @@ def test_wireshark_reads_the_feedback(tmp_path):
     feedback = [row for row in rows if row[0] == "205"]
     assert {row[1] for row in feedback} == {"11"}
     assert len(feedback) == row_of(result, "video")["feedback_packets"]
+
+
+REPAIRED = '{ kind = "video", encoder = {}, repair = {} }'
+FIXED = inline("fixed", rate="600kbit/s", circuit_breaker=False)
+
+
+def repaired(source=REPAIRED, **link):
+    return talkspurt.run(call("3Mbit/s", source=source, controller=FIXED, **link))
+
+
+def test_retransmissions_complete_what_the_network_lost():
+    plain, again = (row_of(repaired(one, loss=0.01), "video") for one in (ENCODER, REPAIRED))
+    assert 0 < plain["video_frames_complete"] < plain["video_frames"]
+    assert plain["repair_packets"] is None and plain["feedback_packets"] > 0
+    assert again["video_frames_complete"] == again["video_frames"]
+    # Each packet of media that was lost, and again those whose retransmission was.
+    lost = again["lost_packets"]
+    assert lost > 20 and again["repair_packets"] == pytest.approx(lost, abs=3)
+    assert again["repair_bytes"] < 1300 * again["repair_packets"]
+    # One way, the request, and the way again; then the packet is there.
+    assert 0.1 < again["frame_delay_max_s"] - again["frame_delay_p50_s"] < 0.5
+
+
+def test_without_nack_a_loss_costs_frames_until_a_key_frame():
+    asks = '{ kind = "video", encoder = {}, repair = { nack = false } }'
+    result = repaired(asks, loss=0.005)
+    row = row_of(result, "video")
+    frames = result.video_frames("video")
+    keys = frames.filter(kind="key")
+    broken = frames.filter(pl.col("complete_s").is_not_null() & pl.col("decodable_s").is_null())
+    assert row["repair_packets"] is None and keys.height > 5 and broken.height > keys.height
+    assert set(frames["kind"]) == {"key", "inter"}
+    assert row["video_freezes"] > 0
+    # A frame is decodable with the last of those since the key frame before it.
+    chain, expected = None, []
+    for frame in frames.iter_rows(named=True):
+        complete = frame["complete_s"]
+        if frame["kind"] == "key":
+            chain = complete
+        else:
+            chain = None if None in (chain, complete) else max(chain, complete)
+        expected.append(chain)
+    got = frames["decodable_s"].to_list()
+    assert all(one in (None, other) for one, other in zip(got, expected, strict=True))
+    assert sum(one != other for one, other in zip(got, expected, strict=True)) < 5
+
+
+@pytest.mark.parametrize(
+    "transport",
+    ['{ kind = "tcp", controller = "cubic" }', '{ kind = "tfrc" }', '{ kind = "dccp", ccid = 3 }'],
+)
+def test_repair_goes_over_other_transports(transport):
+    text = call("3Mbit/s", source=REPAIRED, loss=0.01).replace(UDP, transport)
+    row = row_of(talkspurt.run(text), "video")
+    is_reliable = "tcp" in transport
+    assert (row["repair_packets"] is None) == is_reliable
+    assert row["video_frames_complete"] > 0.9 * row["video_frames"]
+
+
+@needs_tshark
+def test_wireshark_reads_requests_and_retransmissions(tmp_path):
+    result = talkspurt.run(
+        call("3Mbit/s", source=REPAIRED, controller=FIXED, loss=0.02),
+        set={"record.pcapng": ["line"], "record.packets": True},
+    )
+    result.save(tmp_path / "run", report=False)
+    file = tmp_path / "run" / "line.pcapng"
+    options = ["-d", "udp.port==49152-49153,rtp", "-o", "rtp.rfc2198_payload_type:99"]
+    names = ("rtcp.pt", "rtcp.rtpfb.fmt", "rtcp.rtpfb.nack_pid", "rtcp.length_check", "_ws.malformed")
+    control = dissected(
+        file,
+        *names,
+        where="ip.src == 10.0.0.2",
+        options=["-d", "udp.port==49152-49153,rtcp"],
+    )
+    assert {row[4] for row in control} == {""} and {row[3] for row in control} == {"1"}
+    nacks = [row[2] for row in control if row[0] == "205" and row[1] == "1"]
+    assert len(nacks) > 20 and all(nacks)
+    media = dissected(
+        file, "rtp.p_type", "rtp.ssrc", "rtp.payload", "_ws.malformed", where="rtp", options=options
+    )
+    assert {row[3] for row in media} == {""}
+    again = [row for row in media if row[0] == "97"]
+    assert len(again) == row_of(result, "video")["repair_packets"]
+    assert len({row[1] for row in again}) == 1 != len({row[1] for row in media})
+    # RFC 4588 §4: the original sequence number comes first; it was requested.
+    asked = {number for row in nacks for number in row.split(",")}
+    assert {str(int(row[2].replace(":", "")[:4], 16)) for row in again} & asked
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"flows.video.source": '{ kind = "video", rate = "1Mbit/s", repair = {} }'},
+         "repair: needs an encoder"),
+        ({"flows.video.rtcp": "{ enabled = false }"}, "turns off"),
+        ({"flows.video.source.packet": "1B"}, "at least 2B"),
+        ({"flows.video.source.repair": "{ rtx = true }"}, "nack"),
+        ({"flows.video.source.repair.nack": "3"}, "true or false"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_repaired_is_refused(change, expected):
+    with pytest.raises(talkspurt.ScenarioError, match=expected):
+        talkspurt.run(call(source=REPAIRED), set=change)

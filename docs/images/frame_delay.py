@@ -26,7 +26,7 @@ def main() -> None:
             ax.set_ylabel("frame delay / ms")
             ax.set_ylim(bottom=0)
         panels[-1].set_xlim(0, runs[0].duration_s)
-        panels[-1].set_xlabel("time / s   (ticks: frames that were never complete)")
+        panels[-1].set_xlabel("time / s   (ticks: frames that were never decodable)")
         figure.savefig(HERE / "frame-delay.png", dpi=110, metadata={"Software": None})
 
 

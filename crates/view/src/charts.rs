@@ -398,7 +398,7 @@ fn delivered_within(run: &Run, styles: &Styles) -> Option<Chart> {
     Some(Chart { range: Some([0.0, 102.0]), over, ..made })
 }
 
-/// The delay of each frame of video; below, those that were never complete.
+/// The delay of each frame of video; below, those that could never be decoded.
 fn film(run: &Run, styles: &Styles) -> Option<Chart> {
     let frames = run.video_frames.by("flow");
     let names = frames.keys().copied().take(MAX_FLOWS).collect();
@@ -410,20 +410,23 @@ fn film(run: &Run, styles: &Styles) -> Option<Chart> {
             for &row in &frames[flow] {
                 let number = |column| run.video_frames.number(column, row);
                 let Some(captured) = number("captured_s") else { continue };
-                let delay = number("complete_s").map(|complete| (complete - captured) * 1e3);
+                // Results of versions without kinds have no frame that depends on another.
+                let is_of_kind = run.video_frames.text("kind", row).is_some();
+                let end = number(if is_of_kind { "decodable_s" } else { "complete_s" });
+                let delay = end.map(|end| (end - captured) * 1e3);
                 let curve = if delay.is_some() { &mut whole } else { &mut never };
                 curve.0.push(captured);
                 curve.1.push(Some(delay.unwrap_or(0.0)));
             }
             lines.push(Line { look: "points", ..line(flow, &styles[flow].colour, &whole) });
             if !never.0.is_empty() {
-                let words = format!("{flow}: never complete");
+                let words = format!("{flow}: never decodable");
                 lines.push(Line { look: "points", ..line(&words, "ink", &never) });
             }
         }
         panels.push(Panel { title, lines });
     }
     let title =
-        "Delay of each frame of video, from capture to its last packet; at 0: never complete";
+        "Delay of each frame of video, from its capture until it can be decoded; at 0: never";
     chart("frame-delay", title.to_owned(), "ms", panels)
 }

@@ -104,11 +104,6 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("cobalt", ('queue.kind = "codel"',), ""),
     ("pi pi2", ('queue.kind = "pie"',), ""),
     ("blue sfb choke rem avq gred wred", ('queue.kind = "red"',), ""),
-    (
-        "nack rtx arq",
-        ('transport = { kind = "sctp", ordered = false, lifetime = "100ms" }',),
-        "which repeats what can still arrive in time",
-    ),
 )
 """Words of the field that are not supported yet."""
 

@@ -94,7 +94,7 @@ KINDS: dict[str, Kind] = {
     ),
     "frame_delay": Kind(
         "How long frames of video take",
-        "Delay of each frame of video, and which were never complete, over time",
+        "Delay of each frame of video, and which were never decodable, over time",
         media.frame_delay,
     ),
     "mos_over_time": Kind(

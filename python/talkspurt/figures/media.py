@@ -268,7 +268,7 @@ def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure |
     chosen = frames["flow"].unique(maintain_order=True).to_list()
     if not chosen:
         return None
-    title = "Each frame's delay, from capture to its last packet; ticks: never complete"
+    title = "Each frame's delay, from capture until it can be decoded; ticks: never"
     figure, (ax,) = style.sheet(title)
     styles = styles_of(result)
     for name in chosen[:MAX_FLOWS]:
@@ -283,9 +283,13 @@ def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure |
 
 def draw_frames(ax: Axes, frames: pl.DataFrame, look: style.Style, label: str) -> None:
     """The frames of one flow."""
-    whole = frames.drop_nulls("complete_s")
-    delay = (whole["complete_s"] - whole["captured_s"]).to_numpy() * 1e3
+    # Results of versions without kinds have no frame that depends on another.
+    depends = pl.col("kind").is_not_null()
+    end = pl.when(depends).then("decodable_s").otherwise("complete_s")
+    frames = frames.with_columns(end=end)
+    whole = frames.drop_nulls("end")
+    delay = (whole["end"] - whole["captured_s"]).to_numpy() * 1e3
     at = whole["captured_s"].to_numpy()
     ax.plot(at, delay, ".", markersize=2.5, color=look.colour, label=label)
-    never = frames.filter(frames["complete_s"].is_null())["captured_s"].to_numpy()
+    never = frames.filter(pl.col("end").is_null())["captured_s"].to_numpy()
     ax.plot(never, [0.0] * len(never), "|", markersize=7, color=DROP)

@@ -157,6 +157,8 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("bytes", "bytes", "bytes of the frame"),
         Field("delivered_packets", "packets", "its packets that were delivered"),
         Field("complete_s", "s", "when the last of them was delivered; null if one is missing"),
+        Field("decodable_s", "s", "when it could be decoded: with the frames that it depends on; null if never"),
+        Field("kind", "", "`key` if it depends on no other, `inter` if it does; null if the source does not say"),
     ),
     "events": (
         Field("time_s", "s", "when it happened"),
@@ -225,7 +227,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 ON_REQUEST = frozenset({"pesq_nb", "pesq_wb"})
 """Columns of which a table may have others instead."""
 INSTANTS = frozenset({
-    "time_s", "captured_s", "handed_over_s", "delivered_s", "playout_s", "complete_s", "start_s",
+    "time_s", "captured_s", "handed_over_s", "delivered_s", "playout_s", "complete_s", "decodable_s",
+    "start_s",
     "enqueued_s", "dequeued_s", "received_s", "dropped_s",
 })  # fmt: skip
 """Columns of times in the run; other columns of seconds are durations."""

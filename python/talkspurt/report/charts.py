@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SERIES = ("flow", "time_s", "delay_mean_s", "goodput_bps")
 LINK_SERIES = ("link", "time_s", "capacity_bps", "queue_packets", "sojourn_max_s")
 LINKS = ("name", "sent_packets", "queue_mean_packets", "utilisation")
-VIDEO_FRAMES = ("flow", "captured_s", "complete_s")
+VIDEO_FRAMES = ("flow", "captured_s", "complete_s", "decodable_s", "kind")
 
 
 def of_result(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

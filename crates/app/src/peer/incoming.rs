@@ -391,6 +391,10 @@ impl Incoming {
         self.packets.as_deref_mut()
     }
 
+    pub(super) fn decoded(&self) -> u64 {
+        self.packets.as_ref().map_or(0, |packets| packets.decoded())
+    }
+
     /// When repair is to be requested.
     pub(super) fn requests_due(&self) -> Option<Instant> {
         self.packets.as_ref().and_then(|packets| packets.due())

@@ -355,8 +355,8 @@ impl Outgoing {
             let room = room(local, transport, link);
             if self.queue.is_empty() && prefix + frame.wire_bytes() <= room {
                 self.leave(local, index, frame, transport, link, probe);
-            } else {
-                wait(&mut self.queue, local, index, frame, probe);
+            } else if wait(&mut self.queue, local, index, frame, probe) {
+                self.break_chain(local);
             }
         }
         self.drain(local, transport, link, probe);
@@ -374,16 +374,27 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
-        expire(&mut self.queue, local, probe);
+        let mut is_broken = expire(&mut self.queue, local, probe);
         let largest = transport.max_message().saturating_sub(prefix);
         loop {
             // RFC 4340 §14: packets larger than the path allows are not fragmented.
             while let Some(index) = self.queue.expel(largest) {
                 note_discarded(local, index, probe);
+                is_broken = true;
             }
             let room = room(local, transport, link).saturating_sub(prefix);
             let Some((index, frame)) = self.queue.pop(room) else { break };
             self.leave(local, index, frame, transport, link, probe);
+        }
+        if is_broken {
+            self.break_chain(local);
+        }
+    }
+
+    /// A packet was discarded: what follows it cannot be decoded without a key frame.
+    fn break_chain(&mut self, local: Instant) {
+        if self.media.as_ref().is_some_and(|media| media.history.is_some()) {
+            self.source.request_key_frame(local);
         }
     }
 
@@ -443,25 +454,30 @@ impl Outgoing {
     }
 }
 
-/// Drops frames that have waited too long.
-fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) {
+/// Drops frames that have waited too long; whether there were any.
+fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
+    let mut is_any = false;
     while let Some(index) = queue.expire(local) {
         note_discarded(local, index, probe);
+        is_any = true;
     }
+    is_any
 }
 
-/// Adds a frame to the queue.
+/// Adds a frame to the queue; whether it or another was dropped for it.
 fn wait<P: Probe>(
     queue: &mut SendQueue,
     local: Instant,
     index: u32,
     frame: Frame,
     probe: &mut Stamped<'_, P>,
-) {
-    expire(queue, local, probe);
-    if let Some(dropped) = queue.push(local, index, frame) {
+) -> bool {
+    let is_stale = expire(queue, local, probe);
+    let dropped = queue.push(local, index, frame);
+    if let Some(dropped) = dropped {
         note_discarded(local, dropped, probe);
     }
+    is_stale || dropped.is_some()
 }
 
 fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {

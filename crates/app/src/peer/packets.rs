@@ -7,6 +7,7 @@ use talkspurt_proto::rtcp::{Lost, Message};
 use talkspurt_proto::rtp::{self, Arrival, Pictures, rtx};
 use talkspurt_proto::time::{Duration, Instant};
 
+use super::session::LONGEST_FEEDBACK;
 use crate::source::PacketFormat;
 
 /// The RTP sender of one side of a flow, from which the other side gets the first timestamp.
@@ -40,6 +41,8 @@ pub(super) struct Packets {
     pictures: Option<Pictures>,
 }
 
+/// Entries of four bytes behind the twelve of a NACK's header (RFC 4585 §6.2.1).
+const MOST_ENTRIES: usize = (LONGEST_FEEDBACK - 12) / 4;
 /// Payload type of retransmissions, which signalling would assign.
 pub(super) const RTX_TYPE: u8 = 97;
 
@@ -55,6 +58,10 @@ impl Packets {
         }
     }
 
+    pub(super) fn decoded(&self) -> u64 {
+        self.pictures.as_ref().map_or(0, Pictures::decoded)
+    }
+
     /// When it has something to request.
     pub(super) fn due(&self) -> Option<Instant> {
         self.pictures.as_ref().and_then(Pictures::due)
@@ -65,9 +72,10 @@ impl Packets {
         let Some(pictures) = &mut self.pictures else { return Vec::new() };
         let requests = pictures.take(local, rtt);
         let media = self.origin.ssrc();
-        let nack = Message::Nack { media, lost: Lost::list(&requests.lost) };
-        let nack = (!requests.lost.is_empty()).then_some(nack);
-        nack.into_iter().chain(requests.key.then_some(Message::PictureLoss { media })).collect()
+        let lost = Lost::list(&requests.lost);
+        let nacks =
+            lost.chunks(MOST_ENTRIES).map(|lost| Message::Nack { media, lost: lost.into() });
+        nacks.chain(requests.key.then_some(Message::PictureLoss { media })).collect()
     }
 
     pub(super) fn on_rtp<P: Probe>(

@@ -150,7 +150,7 @@ impl Stream {
 const DEPLOYED: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 const DEPLOYED_SHARE: u64 = 20;
 /// Longest feedback packet, which fits any path's MTU (RFC 8888 §3.1).
-const LONGEST_FEEDBACK: usize = 1100;
+pub(super) const LONGEST_FEEDBACK: usize = 1100;
 /// A flow that sent nothing for this long leaves its share to the others.
 const PAUSE: Duration = Duration::from_secs(1);
 /// What goes first is charged to the pacer up to this long.

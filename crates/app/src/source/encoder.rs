@@ -340,7 +340,7 @@ mod tests {
             }
             last = u8::from(unit.marker);
         }
-        assert_eq!(frames, 120);
+        assert_eq!(frames, 121);
         // The first is one, then one for each 300 ms and the rest of an interval.
         let [first, asked, rest @ ..] = &*keys else { panic!("{keys:?}") };
         assert!(*first == 0.0 && (1.0..1.04).contains(asked), "{keys:?}");

@@ -33,6 +33,8 @@ const QUEUE_BITS: usize = 48;
 const OFFSET_BITS: u32 = 48;
 /// Bits of numbers of flows and routes: 16 million.
 const INDEX_BITS: usize = 24;
+/// Of what is not in the digest.
+const NO_BITS: usize = 0;
 /// Bits of numbers of packets: 268 million of one endpoint.
 const COUNT_BITS: usize = 28;
 
@@ -136,7 +138,7 @@ notes! {
     Paused() { index: u32, length: Duration }
     Picture() { is_key: bool }
     // Not in the digest: the packet is.
-    Repair() { bytes: u32 [0] }
+    Repair() { bytes: u32 [NO_BITS] }
     Gauge() { gauge: Gauge, value: f64 }
     ; Event(Event) ; Encoding(u8) ; RxError(RxError) ; Stack(StackNote)
 }

@@ -242,3 +242,37 @@ fn atm_cells_are_counted_as_the_standards_do() {
     // RFC 2684 §5.1 with 1500 bytes: 1516 in 32 cells.
     assert_eq!(on("atm_ipoa_llc", 1500), cells(32));
 }
+
+/// What the tables say of frames, from packets alone, is what the receiver could decode: by loss, order, repair and
+/// what the pacer and a full queue do to it.
+#[test]
+fn decodable_frames_are_those_that_the_receiver_decodes() {
+    let mut some_are_lost = 0;
+    for (seed, more, repair, rate) in [
+        (1, "loss = 0.01", "{}", "600kbit/s"),
+        (2, "loss = 0.1", "{}", "600kbit/s"),
+        (3, "loss = 0.3", "{}", "600kbit/s"),
+        (4, "loss = 0.03\njitter = '40ms'", "{}", "900kbit/s"),
+        (5, "loss = 0.01", "{ nack = false }", "600kbit/s"),
+        (6, "loss = 0.2", "{ nack = false }", "200kbit/s"),
+        (7, "queue = { kind = 'droptail', packets = 20 }", "{}", "1500kbit/s"),
+        (8, "gilbert_elliott = { p = 0.002, r = 0.1 }", "{}", "900kbit/s"),
+    ] {
+        let source = format!("{{ kind = 'video', encoder = {{}}, repair = {repair} }}");
+        let fixed =
+            format!("controller = {{ kind = 'fixed', rate = '{rate}', circuit_breaker = false }}");
+        let parts = [
+            link("l", "a-z", "1200kbit/s", "30ms", more),
+            flow("v", "a-z", "udp", &source, &fixed),
+        ];
+        let text = format!("seed = {seed}\n{}", scenario("40s", &parts));
+        let run = run(&point(&text));
+        let video = run.flow("v").video.as_ref().expect("video");
+        assert_eq!(run.decoded[1], video.complete, "{more} {repair}");
+        assert!(video.complete > 100, "{more} {repair}: {video:?}");
+        some_are_lost += u32::from(video.complete < video.frames);
+        let repaired = run.flow("v").repair_packets;
+        assert_eq!(repaired.is_some(), repair == "{}", "{repaired:?}");
+    }
+    assert!(some_are_lost >= 4, "{some_are_lost}");
+}

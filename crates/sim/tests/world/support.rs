@@ -91,6 +91,8 @@ pub(crate) struct Run {
     pub(crate) played: Vec<Vec<Option<talkspurt_app::playout::Received>>>,
     /// By peer, how many units its source made.
     pub(crate) generated: Vec<u32>,
+    /// By peer, how many frames of video it decoded.
+    pub(crate) decoded: Vec<u64>,
     pub(crate) hops: u64,
     /// Wake-ups.
     pub(crate) events: u64,
@@ -150,6 +152,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     assert!(finished);
     let played = world.peers().iter().map(|peer| peer.played().to_vec()).collect();
     let generated = world.peers().iter().map(|peer| peer.generated()).collect();
+    let decoded = world.peers().iter().map(|peer| peer.decoded()).collect();
     let (hops, events) = (world.hops(), world.events());
     let (((_, packets), probe), (digest, recorder)) = world.probe;
     packets.map_or(Ok(()), PacketTable::finish).expect("nothing can fail");
@@ -157,7 +160,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     assert_eq!(recording.conservation(), Ok(()));
     let digest = digest.hex();
     let (flows, links) = (recording.flows, recording.links);
-    (Run { flows, links, digest, played, generated, hops, events }, probe)
+    (Run { flows, links, digest, played, generated, decoded, hops, events }, probe)
 }
 
 /// Runs without accounts and gives the counters of every direction at the end.
