@@ -266,7 +266,7 @@ fn decodable_frames_are_those_that_the_receiver_decodes() {
             flow("v", "a-z", "udp", &source, &fixed),
         ];
         let text = format!("seed = {seed}\n{}", scenario("40s", &parts));
-        let run = run(&point(&text));
+        let run = run(&text);
         let video = run.flow("v").video.as_ref().expect("video");
         assert_eq!(run.decoded[1], video.complete, "{more} {repair}");
         assert!(video.complete > 100, "{more} {repair}: {video:?}");
