@@ -309,11 +309,6 @@ WRITTEN = re.compile(rb"Matplotlib|Software\0talkspurt")
 """What our figures say of the program that wrote them."""
 
 
-def _is_figure(file: Path) -> bool:
-    """Whether a file has a figure that was written here."""
-    return WRITTEN.search(file.read_bytes()) is not None
-
-
 def _write(
     drawn: Figure, file: Path, *, says: bool = True, overwrite: bool, dpi: int | None = None
 ) -> None:
@@ -321,7 +316,10 @@ def _write(
     from talkspurt import figures
     from talkspurt.figures.style import PNG_DPI, unknown_letters
 
-    refuse_file(file, _is_figure, "figure of talkspurt", overwrite=overwrite)
+    def is_earlier(there: Path) -> bool:
+        return WRITTEN.search(there.read_bytes()) is not None
+
+    refuse_file(file, is_earlier, "figure of talkspurt", overwrite=overwrite)
     ending = file.suffix.lower()
     if ending == ".png":
         data = figures.png(drawn, dpi or PNG_DPI)

@@ -392,7 +392,8 @@ def runs_into(
         unfinished.check()
         return reader.keep_run(result, place(i))
 
-    there = {i: run for i in wanted if (run := _finished(place(i)))}
+    complete = [i for i in wanted if (place(i) / output_folder.MANIFEST).exists()]
+    there = {i: run for i in complete if (run := reader.reread(place(i)))}
     say_news(unfinished.news)
     if there:
         say_news([f"{len(there)} of {len(wanted)} runs were there already"])
@@ -498,10 +499,6 @@ def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
     print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
     asked = options.out or shard.folder(question.name)
     say_where(as_asked(where, asked), False)
-
-
-def _finished(folder: Path) -> Result | None:
-    return reader.reread(folder) if (folder / output_folder.MANIFEST).exists() else None
 
 
 def _check_room(

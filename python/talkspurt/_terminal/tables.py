@@ -134,13 +134,10 @@ SCORES = "scores.parquet"
 
 def _heads(view: str, hidden: Collection[str] = ()) -> list[Column]:
     """The columns of a view of a run: names, then its metrics but the hidden ones."""
-    first = [name("link")] if view == "links" else [name(NAMED.get(view, "flow")), name("over")]
+    row = "call" if view == "calls" else "flow"
+    first = [name("link")] if view == "links" else [name(row), name("over")]
     shown = {column(measure): it for measure, it in VIEWS[view].items() if measure not in hidden}
     return first + [Column(one.title, it.rank, full=one.long_title) for one, it in shown.items()]
-
-
-NAMED = {"calls": "call"}
-"""What a row of a view is, if not a flow."""
 
 
 def _users(rank: int) -> Column:
@@ -164,7 +161,7 @@ def _of_view(
 ) -> Table:
     """Flows of a run with the metrics of a view."""
     names = [measure for measure in VIEWS[view] if measure not in hidden]
-    cells = [[*_ends(row), *_values(row, names)] for row in rows]
+    cells = [[row["name"], row["transport"] or "–", *_values(row, names)] for row in rows]
     return Table(title, _heads(view, hidden), **_cut(cells, FLOWS))
 
 
@@ -176,10 +173,6 @@ def _calls(rows: list[dict[str, Any]], judged_by: Sequence[str] = ()) -> Table:
     grade, cells = column("r_factor"), zip(table.rows, rows, strict=False)
     table.rows = [[*it, _satisfaction(row["r_factor"], grade.outside(row))] for it, row in cells]
     return replace(table, columns=[*table.columns, _users(2)])
-
-
-def _ends(row: Mapping[str, Any]) -> list[Cell]:
-    return [row["name"], row["transport"] or "–"]
 
 
 def _sound(of: RunData | StudyData, out: Console) -> None:
@@ -264,18 +257,12 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
     for axis, frame in study.comparisons(columns).items():
         rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
         _difference(study, "Paired differences", axis, rows, columns).print(out)
-    if study.is_scored:
-        _sound_differences(study, out)
-    _warn(study.flows, out)
-    _print_answer(found, out)
-
-
-def _sound_differences(study: StudyData, out: Console) -> None:
-    """Paired differences of the scores of the sound along each axis."""
-    for axis, frame in study.comparisons(tuple(MODELS)).items():
+    for axis, frame in study.comparisons(tuple(MODELS)).items() if study.is_scored else ():
         rows = [row for row in study.rows(frame) if row["mean"] is not None]
         title = "Paired differences of the scores of the sound"
         _difference(study, title, axis, rows, tuple(MODELS)).print(out)
+    _warn(study.flows, out)
+    _print_answer(found, out)
 
 
 def _difference(

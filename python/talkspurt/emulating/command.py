@@ -198,22 +198,20 @@ def _execute(
                 emulation.wait(awaited, CTRL_C_S)
         finally:
             if shell is not None:
-                _take_terminal()
+                # Read and be stopped by the terminal again, which the shell took for itself.
+                with contextlib.suppress(OSError), Path("/dev/tty").open() as terminal:
+                    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                    os.tcsetpgrp(terminal.fileno(), os.getpgrp())
+                    signal.signal(signal.SIGTTOU, before)
     for it in awaited:
         if it.is_stopped and not quiet:
             _say(f"{it.node}: {it.words[0]} was ended with the emulation")
     if account.failures(emulation.result.manifest["real_time"]):
         return 2
     ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
-    return next((_exit_status(status) for status in ended if status), 0)
-
-
-def _take_terminal() -> None:
-    """Read and be stopped by the terminal again, which the shell took for itself."""
-    with contextlib.suppress(OSError), Path("/dev/tty").open() as terminal:
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        os.tcsetpgrp(terminal.fileno(), os.getpgrp())
-        signal.signal(signal.SIGTTOU, before)
+    status = next(filter(None, ended), 0)
+    # As shells have it: 128 and the number of a signal.
+    return status if status >= 0 else 128 - status
 
 
 def _started(emulation: Emulation, it: Wanted) -> Command:
@@ -223,11 +221,6 @@ def _started(emulation: Emulation, it: Wanted) -> Command:
         raise BadInputError(
             visible(f"emulate: {it.words[0]} could not be started at {it.node}: {error.strerror}")
         ) from None
-
-
-def _exit_status(status: int) -> int:
-    """As shells have it: 128 and the number of a signal."""
-    return status if status >= 0 else 128 - status
 
 
 def _duration_s(question: Question) -> float:

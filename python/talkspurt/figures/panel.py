@@ -180,7 +180,11 @@ def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
     """The means of a measure along an axis, flow by flow."""
     others = [other.column for other in study.axes if other is not axis]
     transports = _transports(study)
-    kinds = _kinds(study)
+    kinds = {
+        row.get("group") or row["name"]: kind_of(row.get("source"))
+        for run in study.runs
+        for row in run.flows.iter_rows(named=True)
+    }
     found: dict[Key, Line] = {}
     for row in study.rows(study.summary([name])):
         if row["mean"] is None:
@@ -192,15 +196,6 @@ def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
         line.styles.append(transport_style(transports[setting], kinds[row["flow"]]))
     flows = list(dict.fromkeys(line.key[0] for line in found.values()))
     return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
-
-
-def _kinds(study: StudyData) -> dict[str, str]:
-    """The kind of traffic of each flow and group."""
-    return {
-        row.get("group") or row["name"]: kind_of(row.get("source"))
-        for run in study.runs
-        for row in run.flows.iter_rows(named=True)
-    }
 
 
 def _transports(study: StudyData) -> dict[Key, str]:

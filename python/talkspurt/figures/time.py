@@ -101,18 +101,13 @@ def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | Non
         x, y = rows["time_s"].to_numpy(), rows["capacity_bps"].to_numpy() / 1e3
         low, high = ax.get_ylim()
         ax.fill_between([0, *x], 0, [y[0], *y], color=CAPACITY, alpha=0.25, lw=0, step="pre")
-        ax.set_ylim(min(low, 0), capacity_limit(high, float(y.max())))
+        ax.set_ylim(min(low, 0), max(high, min(1.06 * float(y.max()), MAX_ABOVE * high)))
 
     return _of_flows(result, title, "goodput / kbit/s", chosen, curve, panels, behind)
 
 
 MAX_ABOVE = 4.0
 """A capacity is shown up to so many times the greatest goodput."""
-
-
-def capacity_limit(goodput: float, capacity: float) -> float:
-    """The end of the axis of goodput with a capacity behind it."""
-    return max(goodput, min(1.06 * capacity, MAX_ABOVE * goodput))
 
 
 def mouth_to_ear_parts(result: RunData, flow: str | None, link: str | None) -> Figure | None:

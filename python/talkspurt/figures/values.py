@@ -466,7 +466,10 @@ def chosen(
     if by is None and kind != "map":
         numbers_only = kind == "cdf" and quantity is None
         left = [name for name in dims if name not in (over, place if numbers_only else None)]
-        by = _default_by(left, found)
+        # What changes the transport of a flow, or else the first axis with few values.
+        few = [name for name in left if len({part.told[name] for part in found}) <= MAX_COLOURS]
+        changing = (name for name in few if changed_by(name, found))
+        by = next(changing, next(iter([*few, *left]), None))
         several = len({part.told[TRANSPORT] for part in found}) > 1
         if by is None and numbers_only and several and not one.of_links:
             by = TRANSPORT
@@ -494,12 +497,6 @@ def _default_over(study: StudyData, one: Metric, dims: Sequence[str], by: str | 
     if best is not None and best.name in dims and best.name != by:
         return best.name
     return next((name for name in dims if name != by), None)
-
-
-def _default_by(left: Sequence[str], found: Sequence[Part]) -> str | None:
-    """What changes the transport of a flow, or else the first axis with few values."""
-    few = [name for name in left if len({part.told[name] for part in found}) <= MAX_COLOURS]
-    return next((name for name in few if changed_by(name, found)), next(iter([*few, *left]), None))
 
 
 def changed_by(name: str, found: Sequence[Part]) -> set[str]:

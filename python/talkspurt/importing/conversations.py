@@ -196,7 +196,8 @@ class Demultiplexer:
         """Streams that answer each other: the only ones of their type in each direction."""
         ordered = sorted(streams, key=lambda key: sources[key][0]["frame"])
         long = [key for key in ordered if len(sources[key]) > SHORT]
-        kinds = {key: _main_type(sources[key]) for key in long}
+        counts = {key: Counter(row["rtp_type"] for row in sources[key]) for key in long}
+        kinds = {key: count.most_common(1)[0][0] for key, count in counts.items()}
         pairs, taken = [], set()
         for key in ordered:
             if key in taken:
@@ -226,11 +227,6 @@ class Demultiplexer:
             return theirs[0] if fits else None
 
         return only(lambda _: True) or only(lambda one: kinds[one] == kinds[key])
-
-
-def _main_type(rows: list[Row]) -> int:
-    kind: int = Counter(row["rtp_type"] for row in rows).most_common(1)[0][0]
-    return kind
 
 
 def sources_of(talk: Conversation, sessions: Sessions) -> Sources:

@@ -349,7 +349,8 @@ class _Reader:
             sides = sorted(keys, key=lambda key: not self._sends_data(key))
             kinds = [journey.line.kind for journey in self.ways[sides[0]]]
             # Our own traces have RTCP over DCCP and TFRC, too.
-            transport = _transport(next((kind for kind in kinds if kind != "rtcp"), kinds[0]))
+            kind = next((kind for kind in kinds if kind != "rtcp"), kinds[0])
+            transport = "dccp" if kind.startswith("DCCP_") else TRANSPORTS[kind]
             flow = f"{transport}-{sides[0][0] if clear else count}"
             for side, key in zip(("from", "to"), sides, strict=False):
                 found.append(self._way(flow, side, transport, key))
@@ -394,10 +395,6 @@ class _Reader:
 
 def _node(address: str) -> str:
     return address.partition(".")[0]
-
-
-def _transport(kind: str) -> str:
-    return "dccp" if kind.startswith("DCCP_") else TRANSPORTS[kind]
 
 
 def _is_data(line: Line, first: Line) -> bool:

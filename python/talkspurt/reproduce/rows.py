@@ -178,7 +178,11 @@ def judge(
     Each value is inside its band, outside, or either; if more than one verdict remains possible,
     the row is undecided, and its reason names them.
     """
-    sides = [(sample, _held(spec, sample)) for sample in (stated, inferred)]
+    # None of a value that is missing.
+    sides: list[tuple[Sample, frozenset[bool | None]]] = [
+        (it, spec.band.holds(spec.paper, it, spec.of) if it.there else frozenset((None,)))
+        for it in (stated, inferred)
+    ]
     found = {
         _class(spec, s, i, bool(impossible), ordered)
         for s, i, ordered in product(sides[0][1], sides[1][1], order or (None,))
@@ -208,10 +212,6 @@ def _around(spec: Spec, verdict: str, printed: str, found: set[str]) -> Iterator
         yield f"in the same order among {spec.group}"
     if verdict == UNDECIDED:
         yield f"so it is {' or '.join(sorted(found, key=CLASSES.index))}"
-
-
-def _held(spec: Spec, sample: Sample) -> frozenset[bool | None]:
-    return spec.band.holds(spec.paper, sample, spec.of) if sample.there else frozenset((None,))
 
 
 def _side(spec: Spec, sample: Sample, held: frozenset[bool | None]) -> str:

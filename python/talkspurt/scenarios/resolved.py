@@ -112,9 +112,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@functools.lru_cache(maxsize=8)
-def _values(text: str) -> str:
-    return _core.values(text)
+_values = functools.lru_cache(maxsize=8)(_core.values)
 
 
 def _quantity(table: dict[str, Any]) -> Any:

@@ -289,12 +289,9 @@ class EventLog:
 
 def begins(data: bytes) -> bool:
     """Whether a file may be an RTC event log, of any format, by its first bytes."""
-    return data.startswith((BEGINNING, BEGINNING_OF_3)) or _is_format_1(data)
-
-
-def _is_format_1(data: bytes) -> bool:
-    # A message in the field 1, with its own time in field 1; no text has such bytes.
-    return data[:1] == b"\x0a" and b"\x08" in (data[2:3], data[3:4])
+    # Format 1: a message in the field 1, with its own time in field 1; no text has such bytes.
+    is_format_1 = data[:1] == b"\x0a" and b"\x08" in (data[2:3], data[3:4])
+    return is_format_1 or data.startswith((BEGINNING, BEGINNING_OF_3))
 
 
 def read(data: bytes) -> EventLog:
