@@ -43,7 +43,7 @@ def silent(*, wanted: bool) -> Iterator[None]:
 def say_news(news: Iterable[str]) -> None:
     """Report what was found in place of an output folder, and the like."""
     for words in () if _silent.get() else news:
-        print(f"talkspurt: {visible(words)}", file=sys.stderr)
+        print(f"talkspurt: {visible(words)}", file=sys.stderr, flush=True)
 
 
 class Bar:

@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from talkspurt._commands.options import EmulateOptions
 from talkspurt._commands.running import as_asked, say_where, sets_of
 from talkspurt._storage import interrupts, output_folder, writer
 from talkspurt._terminal.console import console, say
+from talkspurt._terminal.progress import say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt._text.format import time_text
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
@@ -103,8 +103,7 @@ def run(
         else:
             claim = output_folder.Claim("run", question.name, question.absolute, options.overwrite)
             with output_folder.Staging(folder, claim) as staging:
-                for words in () if quiet else staging.news:
-                    print(f"talkspurt: {visible(words)}", file=sys.stderr)
+                say_news(() if quiet else staging.news)
                 emulation = Emulation(question, nodes, folder=staging.folder)
                 status = _execute(emulation, commands, shell, most_s, quiet=quiet)
                 answer = emulation.result
@@ -122,8 +121,7 @@ def run(
                 where = staging.commit()
                 answer = answer.moved(where)
         if as_json or quiet:
-            for words in account.failures(answer.manifest["real_time"]):
-                _say(words)
+            say_news(account.failures(answer.manifest["real_time"]))
         if as_json:
             print_json(answer.to_json())
         elif not quiet:
@@ -175,9 +173,9 @@ def _execute(
     with emulation:
         try:
             if not quiet:
-                _say(_beginning(emulation, most_s))
+                say_news([_beginning(emulation, most_s)])
             if len(emulation.names) == 1 and not quiet:
-                _say("no other node answers: --serve NODE -- COMMAND starts a program there")
+                say_news(["no other node answers: --serve NODE -- COMMAND starts a program there"])
             # Servers first, in any order of the command line.
             servers = [one for one in commands if one.serves]
             with emulation.listening([one.node for one in servers]):
@@ -205,7 +203,7 @@ def _execute(
                     signal.signal(signal.SIGTTOU, before)
     for it in awaited:
         if it.is_stopped and not quiet:
-            _say(f"{it.node}: {it.words[0]} was ended with the emulation")
+            say_news([f"{it.node}: {it.words[0]} was ended with the emulation"])
     if account.failures(emulation.result.manifest["real_time"]):
         return 2
     ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
@@ -232,10 +230,6 @@ def _beginning(emulation: Emulation, most_s: float | None) -> str:
     length = time_text(_duration_s(emulation.question) if most_s is None else most_s)
     how = "" if emulation.is_real_time else "; without real-time priority, packets may be late"
     return f"emulating {emulation.question.name} for {length}: {', '.join(where)}{how}"
-
-
-def _say(words: str) -> None:
-    print(f"talkspurt: {visible(words)}", file=sys.stderr, flush=True)
 
 
 def say_account(result: Result) -> None:
