@@ -257,31 +257,6 @@ class EventLog:
     )
     unknown: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def incoming_rtp(self) -> Events:
-        """RTP packets received, of all streams."""
-        return self.events["incoming_rtp_packets"]
-
-    @property
-    def outgoing_rtp(self) -> Events:
-        """RTP packets sent, of all streams."""
-        return self.events["outgoing_rtp_packets"]
-
-    @property
-    def incoming_rtcp(self) -> Events:
-        """RTCP packets received, compound ones as one, without their SDES and APP parts."""
-        return self.events["incoming_rtcp_packets"]
-
-    @property
-    def outgoing_rtcp(self) -> Events:
-        """RTCP packets sent, likewise."""
-        return self.events["outgoing_rtcp_packets"]
-
-    @property
-    def playouts(self) -> Events:
-        """10 ms of sound each were taken from the jitter buffer of a stream."""
-        return self.events["audio_playout_events"]
-
     def utc_ns(self, time_ms: int) -> int:
         """The nanosecond since 1970 of a time by the log's clock."""
         return (self.begin_utc_ms + time_ms - self.begin_ms) * 1_000_000
@@ -469,12 +444,9 @@ def rows(log: EventLog) -> tuple[list[dict[str, Any]], bytes]:
     """
     found: list[dict[str, Any]] = []
     reports, end = [], 0
-    for src, dst, media, control in (
-        ("remote", "local", log.incoming_rtp, log.incoming_rtcp),
-        ("local", "remote", log.outgoing_rtp, log.outgoing_rtcp),
-    ):
+    for src, dst, way in (("remote", "local", "incoming"), ("local", "remote", "outgoing")):
         ends = {**PLAIN, "src": src, "dst": dst}
-        for one in media:
+        for one in log.events[f"{way}_rtp_packets"]:
             size = one.header_size + one.payload_size + one.padding_size
             found.append(
                 {**ends, "time_ns": log.utc_ns(one.timestamp_ms), "ip_bytes": size,
@@ -483,7 +455,7 @@ def rows(log: EventLog) -> tuple[list[dict[str, Any]], bytes]:
                  "rtp_type": one.payload_type, "rtp_marker": one.marker,
                  "rtp_header_bytes": one.header_size, "rtp_padding_bytes": one.padding_size}
             )  # fmt: skip
-        for one in control:
+        for one in log.events[f"{way}_rtcp_packets"]:
             begin, end = end, end + len(one.raw_packet)
             reports.append(one.raw_packet)
             found.append(
