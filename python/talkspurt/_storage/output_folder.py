@@ -109,7 +109,6 @@ class Staging:
     Attributes:
         target: the requested folder.
         far: where the folder is uploaded to, if anywhere.
-        folder: the folder to write to.
         news: messages about other folders found.
         undrawn: why the report could not be written, if it could not.
     """

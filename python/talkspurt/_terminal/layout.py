@@ -79,11 +79,9 @@ class Table:
     """A table with its notes.
 
     Attributes:
-        title: shown above.
         columns: names first.
         rows: cells in the order of the columns; numbers may have several lines.
         file: where dropped columns can be read.
-        notes: shown below.
         legend: explanations, each beginning with its mark; shown if the mark is in a column shown.
     """
 

@@ -49,8 +49,6 @@ class Estimate:
         index: ``first``, ``total``, ``src``, ``prcc``, or of the whole regression ``r2`` and
             ``rank_r2``, without a factor.
         value: the index; None if it is not defined.
-        low: lower end of its interval.
-        high: upper end of its interval.
     """
 
     factor: str | None

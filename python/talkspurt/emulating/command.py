@@ -34,13 +34,7 @@ CTRL_C_S = 1.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """A command to start.
-
-    Attributes:
-        node: where.
-        words: the command and its arguments.
-        serves: whether the emulation does not wait for its end.
-    """
+    """A command to start at a node; the emulation does not wait for the end of one that serves."""
 
     node: str
     words: tuple[str, ...]

@@ -131,7 +131,6 @@ class Node:
     """A node's namespaces, and the commands in them.
 
     Attributes:
-        name: the node's name.
         device: the descriptor of its TUN device.
     """
 

@@ -39,10 +39,8 @@ class Panel(NamedTuple):
     """Gauges with one axis.
 
     Attributes:
-        name: the name of the report's chart.
         lines: the gauges; the input of a rate is drawn on top of it, thinner.
         unit: the label of the axis of the figure.
-        share: its share of the figure's height.
     """
 
     name: str

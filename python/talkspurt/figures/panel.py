@@ -53,13 +53,7 @@ NO_BAR = "No bar: every replication gave this value, so that there is no interva
 
 @dataclass(frozen=True)
 class Line:
-    """The means of one flow under one setting of the other axes.
-
-    Attributes:
-        key: the flow and the settings.
-        rows: rows of the summary, along the x axis.
-        styles: the style of the flow's kind and transport, row by row.
-    """
+    """The means of one flow under one setting of the other axes."""
 
     key: Key
     rows: list[Row]

@@ -383,14 +383,7 @@ def svg(figure: Figure) -> bytes:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure drawn as SVG, for files and for the report.
-
-    Attributes:
-        name: its file name.
-        svg: the picture.
-        width: in inches.
-        notes: the text below it.
-    """
+    """A figure drawn as SVG, for files and for the report, with its width in inches."""
 
     name: str
     svg: bytes

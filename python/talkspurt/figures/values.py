@@ -54,9 +54,6 @@ class Part:
     Attributes:
         told: the label of each axis, and flow or link, transport and source.
         member: the flow; that of a ``count`` is one of several under one name.
-        transport: its transport; empty for a link.
-        replicate: the replication.
-        seed: its seed.
         y: the values; a single one without ``x``.
         x: where they are.
         until_s: the end of the run, to which the last value of a gauge holds.
@@ -308,12 +305,8 @@ class Plot:
     """A figure to be drawn.
 
     Attributes:
-        study: the runs.
-        one: the measure.
-        parts: its values.
         over: what the x axis is; None if it is the measure itself or a quantity of its own.
         by: what colours distinguish.
-        kind: its kind.
     """
 
     study: StudyData

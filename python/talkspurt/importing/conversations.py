@@ -106,11 +106,7 @@ DCCP_DATA = (2, 4)
 
 
 class Demultiplexer:
-    """The flows of a capture.
-
-    Attributes:
-        found: the flows, in order of the first packets of their conversations.
-    """
+    """The flows of a capture, in order of the first packets of their conversations."""
 
     def __init__(self, rows: list[Row], sessions: Sessions) -> None:
         self.sessions = sessions

@@ -37,13 +37,7 @@ UNKNOWN_DELAY = (
 
 
 class Call:
-    """Speech of one direction, through the playout of its flow.
-
-    Attributes:
-        frames: rows of the frames table.
-        gauges: rows of the gauges table.
-        columns: columns of the flows table.
-    """
+    """Speech of one direction, through the playout of its flow."""
 
     def __init__(self, way: Way, told: dict[str, Any], end_s: float, data: bytes) -> None:
         assert way.speech is not None

@@ -20,13 +20,9 @@ class Point:
     """The packets of one capture.
 
     Attributes:
-        file: the capture.
-        data: its bytes.
         rows: packets of known protocols, in order of time, with their chunks and reports.
         left_out: the frames without a packet, and why.
-        frames: their number.
         untimed: how many of them have no time.
-        sessions: what is known of payload types and ports.
     """
 
     file: Path

@@ -47,11 +47,7 @@ def interval_s(duration_s: float) -> float:
 
 
 class Tables:
-    """All tables of a trace.
-
-    Attributes:
-        flows_told: settings of each flow for the scenario.
-    """
+    """All tables of a trace."""
 
     def __init__(self, trace: Trace, playout: Mapping[str, Any], data: bytes = b"") -> None:
         self.trace, self.playout = trace, playout

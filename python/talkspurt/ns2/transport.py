@@ -27,10 +27,6 @@ class Agents:
     """The two ends of a flow.
 
     Attributes:
-        caller: class of the opening agent.
-        callee: class of the answering agent.
-        here: settings of the caller.
-        there: settings of the callee.
         unit_bytes: what an application sends per unit, for each direction.
         at_start: commands to the caller at the start of the flow.
         listens: whether the callee needs a listen command.

@@ -134,7 +134,6 @@ class Measurement:
 
     Attributes:
         several: whether the transports are measured one after another, not ``together``.
-        name: name or address of the server.
     """
 
     def __init__(

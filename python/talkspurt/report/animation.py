@@ -32,7 +32,6 @@ class Animation:
             each link).
         first: index of the initial one: that with the most drops.
         lead: which excerpt it is, and why.
-        data: the script's input.
     """
 
     worlds: Sequence[Mapping[str, Any]]

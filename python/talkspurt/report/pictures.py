@@ -31,13 +31,6 @@ def of_result(
     """Write the report of one run, next to its tables, and its figures as files on request.
 
     The report draws its charts itself: to import the plotting library takes longer than many runs.
-
-    Args:
-        result: the run.
-        folder: its folder.
-        step: called with the name of the next part.
-        every: write every figure as SVG and PNG, not only those that the report includes.
-        pdf: write every figure also as PDF.
     """
     _network(result, folder)
     found = figures.every(result, only_of_report=not (every or pdf))

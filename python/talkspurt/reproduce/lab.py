@@ -144,14 +144,7 @@ class Lab:
         """Why an override fits no scenario so far."""
 
     def ask(self, name: str, scenario: Mapping[str, Any], profile: str, /, **keep: Keep) -> Case:
-        """Request the runs of a scenario; they start as soon as a core is free.
-
-        Args:
-            name: name of the scenario.
-            scenario: the scenario, repeated as the study's file specifies.
-            profile: the origin of its parameters.
-            keep: the parts of tables to keep.
-        """
+        """Request the runs of a scenario, of which ``keep`` is kept; free cores start them."""
         assert name not in self.cases, f"{name} was asked before"
         count = self._repeated(name)
         asked = {"title": name, **scenario}

@@ -36,8 +36,6 @@ class Spec:
     """A row before any run: the printed value and the criteria.
 
     Attributes:
-        id: name of the row, within the study.
-        quantity: what the number measures.
         unit: its unit, the study's own; empty for words and ratios.
         paper: the printed value, or the value claimed in words.
         where: the location in the text.
@@ -117,11 +115,7 @@ class Values:
     """The computed values of rows, by row id.
 
     Attributes:
-        stated: with the study's stated parameters.
-        inferred: with the inferred ones.
         ns2: ns-2's with the inferred ones, or those of another peer named in the study's file.
-        notes: facts from the runs for the reason.
-        cases: the scenarios of a row.
     """
 
     stated: Mapping[str, Sample] = field(default_factory=dict)

@@ -50,8 +50,6 @@ class StudyFile:
     """The printed values of a study, and what the text states and leaves out.
 
     Attributes:
-        asks: its question, in a sentence or two.
-        stated: parameters stated in the text, as used by the checks.
         how: how a row's number is computed from its runs, by prefix of its id.
         replications: number of replications, by prefix of scenario names; default 1.
     """

@@ -37,8 +37,6 @@ class Cell:
     """The values of one flow, or of all flows of one group, under one setting.
 
     Attributes:
-        settings: the label of each axis, by axis name.
-        flow: name of the flow, or of the group made by ``count``.
         members: name of each flow → metric → replicate → value.
     """
 

@@ -116,13 +116,7 @@ def merge(
 
 @dataclass(frozen=True)
 class _Found:
-    """A folder with a shard.
-
-    Attributes:
-        folder: the folder.
-        manifest: its manifest.
-        runs: the folder of each run by its number.
-    """
+    """A folder with a shard, and the folder of each of its runs by number."""
 
     folder: Path
     manifest: ShardManifest

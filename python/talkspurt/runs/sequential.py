@@ -39,9 +39,7 @@ class Target:
     """Half the width that the interval of a measure may have.
 
     Attributes:
-        measure: a metric that is one number per flow.
         half: half the width, in the unit of the stored measure, or a share of the mean.
-        relative: whether it is a share of the mean.
         text: as it was given.
     """
 

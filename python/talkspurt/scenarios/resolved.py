@@ -128,11 +128,7 @@ NAMES = ("from", "to", "via", "paths")
 
 @dataclass(frozen=True)
 class Flows(Mapping[str, Any]):
-    """All flows of a resolved scenario by name.
-
-    Attributes:
-        written: the flows with groups as written.
-    """
+    """All flows of a resolved scenario by name; those that are `written` have their groups."""
 
     written: Mapping[str, Any]
 
@@ -229,11 +225,7 @@ class Routed(Sequence[Mapping[str, Any]]):
 
 @dataclass(frozen=True, eq=False)
 class Network(Mapping[str, Any]):
-    """The description of a network with all flows, as of :func:`routed`; read when it is asked for.
-
-    Attributes:
-        read: returns its JSON.
-    """
+    """The description of a network with all flows, as of :func:`routed`; its JSON is read late."""
 
     read: Callable[[], str]
 

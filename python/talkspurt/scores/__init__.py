@@ -90,12 +90,10 @@ class Call:
     """What the models are given of a call.
 
     Attributes:
-        flow: its flow.
         start_s: when its first sample was captured, in the time of the run; None if nothing counts.
         duration_s: the length of what counts.
         pieces: the segments to be judged, and those in which too little is said: the start of each
             row, its signals, and the received one before it was aligned.
-        judged: segments to be judged.
         speaking: segments in which enough is said to be judged.
     """
 

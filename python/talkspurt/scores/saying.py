@@ -26,10 +26,8 @@ class Row:
     """The scores of one call, or of one flow under one setting of a study.
 
     Attributes:
-        settings: the label of each axis of a study.
         name: its name, with the number of flows of a group.
         flow: the flow whose style represents it.
-        scores: mean by model.
         texts: the mean of each model as text, with its interval, or the band if calls differ.
     """
 

@@ -58,7 +58,6 @@ class Statistics:
     """One object of statistics over time.
 
     Attributes:
-        id: its identifier.
         type: as ``inbound-rtp``.
         times_ms: when it was sampled, in ascending order; reports of the other end can repeat.
         members: by name, the place of each value among the times, and the values.
@@ -93,8 +92,6 @@ class Connection:
 
     Attributes:
         name: as in the dump; empty for samples of one.
-        url: of its page; empty if not known.
-        statistics: by identifier.
         changes: of its states: when, in milliseconds since 1970, what, and to what.
     """
 
@@ -110,15 +107,7 @@ class Connection:
 
 @dataclass
 class Dump:
-    """What was read.
-
-    Attributes:
-        format: name of the form.
-        connections: peer connections.
-        user_agent: the browser; empty if not known.
-        notes: what was assumed, in sentences.
-        skipped: what was not read: what, and how many.
-    """
+    """What was read."""
 
     format: str
     connections: list[Connection]

@@ -75,7 +75,6 @@ class Kind:
     Attributes:
         field: of ``EventStream``.
         count: the field with the number of events after the first; 0 if each is a message.
-        columns: its fields.
     """
 
     field: int

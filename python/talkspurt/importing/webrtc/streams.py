@@ -54,8 +54,6 @@ class Stream:
     """An RTP stream and what belongs to it.
 
     Attributes:
-        way: its direction.
-        connection: its peer connection.
         main: its statistics at this end.
         others: other statistics of it, and for the first stream those of the connection.
     """
@@ -250,11 +248,7 @@ class Tables:
     """All tables of a dump.
 
     Attributes:
-        trace: its streams as directions.
-        shown: these directions.
-        flows_told: settings of each flow for the scenario.
         width: of the bins of series in seconds: the interval of the samples.
-        made: the tables by name.
     """
 
     def __init__(self, dump: Dump) -> None:
