@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cyclopts.argument import Argument
 
 EXPECTED = {int: "a whole number", float: "a number", bool: "no value"}
-"""What an option of a type takes."""
 
 
 def text(error: CycloptsError, words: Sequence[str]) -> str:
@@ -112,7 +111,6 @@ def _no_value(error: CoercionError) -> str:
 
 
 def _expected(argument: Argument) -> str:
-    """What a value of an argument is."""
     if offered := _choices(argument.hint):
         return f"one of {', '.join(offered)}"
     kinds = _types(argument.hint)
@@ -143,7 +141,6 @@ def _shown(argument: Argument) -> str:
 
 
 def _usage(error: CycloptsError, command: str) -> str:
-    """The command with all words that it takes."""
     if command in USAGE:
         return f"`talkspurt {command} [OPTIONS] {USAGE[command]}`"
     assert error.app is not None

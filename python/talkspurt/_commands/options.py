@@ -83,7 +83,6 @@ COMMANDS = {
     for module, functions in modules.items()
     for function in functions.split()
 }
-"""The module and the function of each command."""
 USAGE = {
     "compare": "RUN RUN…",
     "emulate": "SCENARIO --at NODE -- COMMAND…",
@@ -480,7 +479,6 @@ SIZES = 1.0, 40.0
 """Least and greatest width and height of a figure in inches."""
 DPI = 30, 1200
 UNITS = {"": 1.0, "in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
-"""Lengths in inches."""
 
 
 def inches(text: str) -> float | None:

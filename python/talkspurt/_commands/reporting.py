@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_BINS = 100_000
-"""Maximum number of time bins."""
 
 
 def _last() -> Path:
@@ -166,7 +165,6 @@ def show(run: Path | None = None, /) -> None:
 
 
 def _opened(address: str) -> bool:
-    """Whether a graphical browser opened an address."""
     desktop = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

@@ -270,7 +270,6 @@ def check_scores(question: Question) -> None:
 
 
 def _score_here(answer: Result | Study, wanted: Segments, jobs: int | None) -> None:
-    """Score what is in memory."""
     runs = answer.runs if isinstance(answer, Study) else [answer]
     _score(
         answer.title, enumerate(runs), wanted, jobs,
@@ -285,7 +284,6 @@ def _score(
     jobs: int | None,
     keep: Callable[[int, pl.DataFrame], None],
 ) -> None:
-    """Score runs and show the progress."""
     with Bar(title) as bar:
         scoring.score(
             runs, wanted, jobs=jobs, keep=keep,

@@ -141,7 +141,6 @@ def first_bytes(file: Path, count: int) -> bytes:
 
 @contextlib.contextmanager
 def _regular(file: Path) -> Iterator[IO[bytes]]:
-    """A regular file, open for reading."""
     _check_regular(file, file.stat().st_mode)
     # Check again, because the name may now refer to another file; without O_NONBLOCK a pipe would
     # block. Regular files ignore it.

@@ -253,7 +253,6 @@ class Staging:
                 self._lock.close()
 
     def _remove(self, error: BaseException | None) -> None:
-        """Remove what was not committed."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _name_what_was_asked_for(self, error: BaseException) -> None:

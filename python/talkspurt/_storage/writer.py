@@ -33,7 +33,6 @@ from talkspurt.scenarios.resolved import as_written
 from talkspurt.scenarios.source import Question
 
 AUDIO = "audio"
-"""The folder of recordings."""
 
 
 def header(kind: str) -> dict[str, Any]:

@@ -222,7 +222,6 @@ def _links(rows: list[dict[str, Any]]) -> Table:
 CALL_COLUMNS = tuple(VIEWS["study_calls"])
 FLOW_COLUMNS = tuple(VIEWS["study_flows"])
 VIDEO = tuple(VIEWS["video"])
-"""The measures of a flow of video."""
 USERS, LAST = 3, 18
 """Rank of the users' satisfaction in a study, and of metrics that no table shows unasked."""
 
@@ -451,7 +450,6 @@ def _headed(measure: str) -> Column:
 
 
 def _cell(row: Row | None) -> str:
-    """A mean with its interval."""
     return _spaced(*intervals.texts(row))
 
 
@@ -504,7 +502,6 @@ def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
 
 
 def _both(measure: str, mean: float | None, half: float | None) -> str:
-    """A mean, and half its interval below."""
     if mean is None:
         return "–"
     _, scale, digits, _ = BOTH[measure]

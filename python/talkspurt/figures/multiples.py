@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from talkspurt.results.run_data import RunData
 
 MAX_LINES = 6
-"""Maximum lines in a panel."""
 MAX_FLOWS = 24
-"""Maximum flows drawn."""
 
 
 class Panel(NamedTuple):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from talkspurt.results.study_data import StudyData
 
 MAX_LINES = 6
-"""Maximum lines in a panel."""
 MAX_ALIKE = 3
 """Maximum lines of one colour in a panel: dashes and marker fills distinguish them."""
 MAX_PANELS = 24

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 DROP = "#8b1a1a"
 CAPACITY = "#8a939c"
 PARTS = dict(zip(mouth_to_ear.PARTS, ("#7D6CBB", "#C0609A", "#6b7280", "#B08A2E"), strict=True))
-"""Colours of the parts of mouth-to-ear delay."""
 
 
 def styles_of(result: RunData) -> dict[str, style.Style]:
@@ -153,7 +152,6 @@ def _of_links(
     tables: dict[str, pl.DataFrame],
     draw: Callable[[Axes, pl.DataFrame, str], None],
 ) -> Figure | None:
-    """Links below each other."""
     if not tables:
         return None
     height = 1.2 + 1.35 * len(tables)
@@ -281,7 +279,6 @@ def _of_flows(
 
 
 COLUMNS = 2
-"""Columns of small multiples."""
 
 
 def in_panels(

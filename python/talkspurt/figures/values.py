@@ -38,7 +38,6 @@ HOLDS = "gauges"
 
 Kind = Literal["lines", "bars", "points", "box", "cdf", "map"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Kinds of figures of a measure."""
 TIME = "time"
 
 MAX_COLOURS = 12
@@ -156,7 +155,6 @@ def missing(study: StudyData, one: Metric, name: str | None) -> ValueError:
 
 
 def _names(study: StudyData, *, links: bool) -> list[str]:
-    """Names of all flows and groups, or of all links."""
     rows = (
         row
         for run in study.runs

@@ -91,7 +91,6 @@ ONE_POINT = (
     "packets lost before the capture are known by their numbers for RTP and DCCP, and not known "
     "for TCP, SCTP and other UDP",
 )
-"""What is not known by a single capture."""
 
 
 def _single(point: Point, made: Flows) -> None:

@@ -191,7 +191,6 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("reason", "", "why there is no score, or which part has none"),
     ),
 }
-"""The tables of a run."""
 
 EXCERPT = (
     *TABLES["packets"],

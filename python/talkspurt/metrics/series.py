@@ -17,7 +17,6 @@ from talkspurt.results.manifest import Origin
 from talkspurt.results.run_data import RunData
 
 SUMS = tuple(name for name in dictionary.kinds("series") if name.endswith(("_packets", "_bytes")))
-"""The counts of a bin."""
 
 
 def usable_bin(result: RunData, bin_s: float | None, usual: float) -> float:

@@ -187,4 +187,3 @@ proc leave {name} {
     incr u(slot)
     plan $name
 }"""
-"""Procedures included if a source has noise or silences."""

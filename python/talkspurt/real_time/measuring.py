@@ -29,7 +29,6 @@ from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import values
 
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
-"""How the scenario of a measurement begins."""
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 

@@ -70,7 +70,6 @@ def animation(result: RunData) -> Animation | str:
 
 
 def _kept(result: RunData) -> _core.Packets | str:
-    """The excerpt that an emulation kept."""
     hops = result.excerpt
     if hops is None:
         return "the emulation kept no packet of a program in the window of measurement."

@@ -68,7 +68,6 @@ def _network(result: RunData, folder: Path) -> None:
 def _figures(
     drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None], *, pdf: bool
 ) -> list[Drawn]:
-    """Write the figures, and return those that the report includes."""
     kept = []
     for name, figure in drawn:
         step(f"figure {name}")

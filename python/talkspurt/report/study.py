@@ -98,7 +98,6 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
 
 
 def _videos(study: StudyData, axes: list[str]) -> list[dict[str, Any]]:
-    """The rows of flows of video, if there are any."""
     if not study.flows["video_frames"].is_not_null().any():
         return []
     rows = _rows(study.rows(study.summary(VIDEO)), axes)

@@ -26,9 +26,7 @@ DIFFERS = "differs"
 UNDECIDED = "undecided"
 GIVEN = "given"
 CLASSES = (MATCHES, SAME_ORDERING, CANNOT_FOLLOW, UNDERSPECIFIED, DIFFERS, UNDECIDED, GIVEN)
-"""All verdicts."""
 SHORT = {verdict: verdict for verdict in CLASSES} | {CANNOT_FOLLOW: "cannot follow"}
-"""Short forms of verdicts for a narrow table."""
 
 
 @dataclass(frozen=True)

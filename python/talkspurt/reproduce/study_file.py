@@ -200,7 +200,6 @@ def runs_file(study: str) -> Mapping[str, Any]:
 
 @cache
 def _parts() -> Words:
-    """Parts of the scenarios of several studies."""
     return tomllib.loads((FILES / "parts.toml").read_text(encoding="utf-8"))
 
 

@@ -374,7 +374,6 @@ class RunData:
     def _document(
         self, flows: Iterable[Mapping[str, Any]], links: Iterable[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """The document, from the rows of the flows and links."""
         scored: dict[str, Any] = {}
         if self.is_scored:
             scored = {"scores": scores.document(self)}
@@ -412,7 +411,6 @@ def _table(
 
 
 def _file(outcome: _core.Outcome, written: Path | Scratch | None, name: str) -> Path | None:
-    """The file of a table of a run that has just ended, if it has one."""
     if written is None or not _is_in_file(outcome, name):
         return None
     return Path(written) / f"{name}.parquet"

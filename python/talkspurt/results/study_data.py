@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from talkspurt.scores.kinds import Segments
 
 SUMMARY = tuple(VIEWS["summary"])
-"""Default metrics of a summary."""
 
 
 @dataclass

@@ -96,12 +96,10 @@ _COLOUR = text("#[0-9A-Fa-f]{6}")
 """A colour as a scenario gives it: pages and pictures contain it as it is."""
 _KIND = text("String|Int64|Float64")
 _FILE_NAME = text(r"(?!\.{1,2}\Z)[^/\0]+")
-"""The name of a file or folder."""
 _INSIDE = text(r"runs/(?!\.{1,2}\Z)[^/]+")
 """The folder of a run in that of its study: not a place elsewhere."""
 _TEXTS = {"*": str}
 _PACKETS = {"*": maybe(number(-MAX_EXACT))}
-"""Counters."""
 _SAID = {
     "talkspurt": str, "name": str, "title": str, "description": str, "file?": maybe(str),
     "set?": _TEXTS, "files?": [str],
@@ -132,7 +130,6 @@ RESULT: Shape = {
         "priority": str, "uncaptured_packets": count,
     },
 }  # fmt: skip
-"""The manifest of a run."""
 _AXIS = {
     "name": str, "path": str, "labels": [str], "unit?": maybe(str), "factor?": maybe(str),
     "numbers?": maybe([number(-MAX_U64, MAX_U64)]),
@@ -143,14 +140,12 @@ STUDY: Shape = {
     "runs": [{"folder": _INSIDE}],
     "design?": maybe({"kind": str, "samples": count, "indices": bool, "points": count}),
 }  # fmt: skip
-"""The manifest of a study."""
 SHARD: Shape = {
     **STUDY,
     "name": _FILE_NAME,
     "study": str, "engine": str, "shard": _runs, "shards": _runs, "total": _runs,
     "runs": [{"run": count, "folder": _INSIDE, "digest": str}],
 }  # fmt: skip
-"""The manifest of a shard."""
 
 _DIRECTION = {
     "rate_bps?": maybe(number(most=MAX_U64)), "delay_s?": maybe(number()),
@@ -179,7 +174,6 @@ TOPOLOGY: Shape = {
         }
     ],
 }  # fmt: skip
-"""The description of a network."""
 
 
 def result(manifest: Any, scenario: str, hashed: str) -> Manifest:
@@ -280,7 +274,6 @@ def _known(names: Iterable[str], what: str, used: Iterable[str]) -> None:
 
 
 def _links(found: Mapping[str, Any]) -> frozenset[str]:
-    """The names of links, in both directions."""
     names = [link["name"] for link in (*found["links"], *found["access_points"])]
     return frozenset([*names, *(f"{name}.back" for name in names)])
 

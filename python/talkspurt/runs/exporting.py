@@ -146,7 +146,6 @@ def _no_tables(source: Path, to: str) -> Exception:
 
 
 def _check_room(questions: Sequence[Question], to: str, target: Path) -> None:
-    """Check the disk space for all runs."""
     most = 0.0
     for question in questions:
         (counts,) = disk_space.count(question.plan, [0])

@@ -197,7 +197,6 @@ def _read(folder: Path) -> _Found:
 
 
 def _damage(shard: _Found) -> list[str]:
-    """Runs of a shard that cannot be read."""
     digests = {run["run"]: run["digest"] for run in shard.manifest["runs"]}
     wrong = []
     for i, name in shard.runs.items():

@@ -38,7 +38,6 @@ MIN_DURATION_S = 1.0
 APART = 0.7
 """Scores that differ by more are reported as contradictory."""
 COLUMNS = ("pesq_nb", "pesq_wb", "visqol", "plcmos")
-"""The columns of the table with scores."""
 BOTTOM = 1.0
 """The score of a segment of which nothing was heard: the lower end of the scale."""
 SILENCE = "nothing is said in the reference"

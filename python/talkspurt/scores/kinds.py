@@ -64,7 +64,6 @@ MODELS: dict[str, Model] = {
         ),
     )
 }
-"""The models by name, in the order of tables."""
 
 WIDEBAND_HZ = 16_000
 

@@ -36,11 +36,9 @@ Name = Literal[
 """The templates, from the first to those for special questions."""
 
 SCHEMA = "talkspurt.schema.json"
-"""The schema's file beside a scenario."""
 
 HERE = Path(__file__).parent
 FOLDERS = (HERE, HERE.parent / "speech")
-"""Where the files of templates are."""
 
 
 def text(name: Name) -> str:

@@ -197,7 +197,6 @@ def _json(data: bytes) -> Any:
 
 
 def _samples(content: list[Any]) -> Dump:
-    """Samples of getStats of one connection."""
     dump = Dump("getStats", [Connection()])
     statistics = dump.connections[0].statistics
     for sample in content:
@@ -262,7 +261,6 @@ def _milliseconds(value: Any) -> float | None:
 
 
 def _internals(content: dict[str, Any]) -> Dump:
-    """A dump of chrome://webrtc-internals."""
     dump = Dump("webrtc-internals", [], user_agent=whole(str(content.get("UserAgent", ""))))
     found = content["PeerConnections"]
     if not isinstance(found, dict):
@@ -285,7 +283,6 @@ def _internals(content: dict[str, Any]) -> Dump:
 
 
 def _series(told: dict[str, Any], dump: Dump) -> dict[str, Statistics]:
-    """The statistics of a connection by identifier."""
     members: dict[str, dict[str, Any]] = {}
     for key, one in told.items():
         # Rates that the page computes are in brackets, and may have hyphens.
@@ -305,7 +302,6 @@ def _series(told: dict[str, Any], dump: Dump) -> dict[str, Statistics]:
 
 
 def _statistics(name: str, series: dict[str, Any], dump: Dump) -> Statistics | None:
-    """One object of statistics from the series of its members."""
     kinds = (one["statsType"] for one in series.values() if isinstance(one.get("statsType"), str))
     guessed = next((kind for prefix, kind in TYPES.items() if name.startswith(prefix)), "")
     made = Statistics(name, whole(next(kinds, guessed)))

@@ -324,7 +324,6 @@ def _begun(value: int | bytes) -> EventLog:
 
 
 def _add(log: EventLog, number: int, value: int | bytes) -> None:
-    """Add a message of the stream to a log."""
     if number not in _OF_FIELD and number not in {BEGIN, END}:
         log.unknown[f"field {number}"] += 1
         return

@@ -68,7 +68,6 @@ LINKS = tuple(one for one in COLUMNS if one.table == "links")
 GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
 ALL: tuple[Metric, ...] = (*COLUMNS, *SOUND, *COMPUTED)
 NUMBERS: tuple[Metric, ...] = (*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows"))
-"""The metrics that are one number per flow."""
 
 VIEWS: dict[str, dict[str, Shown]] = {}
 """By view: the metrics that it shows, in the order of its columns."""
@@ -120,7 +119,6 @@ def near_names(name: str) -> list[str]:
 
 
 TABLES = ("flows", "links", "gauges", "scores", "series", "link_series")
-"""Tables of a run that a name may begin with."""
 
 
 SATISFACTION = ("users", "users' satisfaction")
