@@ -8,15 +8,13 @@ WebRTC counts samples.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from talkspurt.metrics.bins import sided
 from talkspurt.metrics.opinion import HEARD
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 FADED_S = {"g711-appendix-i": 0.06, "g711-appendix-i-frozen": 0.06, "silence": 0.0}
 """Concealment after which nothing is heard (G.711 Appendix I)."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import intervals, scores
 from talkspurt.metrics.catalogue import column
 from talkspurt.results.groups import condensed
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 from talkspurt.scores.kinds import MODELS
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
 
 Texts = tuple[str, str]
 """A mean, and its interval or an empty text."""
