@@ -330,11 +330,7 @@ def _needs(question: Question, runs: Iterable[int]) -> tuple[dict[str, str], lis
 
 
 def write_files(content: Mapping[str, bytes], folder: Path) -> None:
-    """Write files by name below a folder.
-
-    Raises:
-        BadInputError: if a name leads outside the folder.
-    """
+    """Write files by name below a folder."""
     for name, data in content.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:

@@ -111,12 +111,7 @@ Workers: TypeAlias = Dask | Pool
 
 
 def workers_of(executor: Any) -> Workers:
-    """The workers of an executor: a ``distributed.Client``, or one of ``concurrent.futures``.
-
-    Raises:
-        TypeError: if it is neither.
-        ValueError: if its processes are forked.
-    """
+    """The workers of an executor: a ``distributed.Client``, or one of ``concurrent.futures``."""
     if isinstance(executor, Dask):
         return executor
     if hasattr(executor, "scheduler_info"):
@@ -192,12 +187,7 @@ def _not_of_distributed(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def connected(address: Address) -> Iterator[Workers]:
-    """Connect to the workers at an address.
-
-    Raises:
-        BadInputError: if the address is not valid, or there is no scheduler.
-        talkspurt.errors.MissingExtraError: if dask.distributed is not installed.
-    """
+    """Connect to the workers at an address."""
     address.check()
     try:
         dask: Any = importlib.import_module("distributed")

@@ -271,11 +271,7 @@ def read_json(file: Path) -> Any:
 
 
 def from_json(text: str | bytes) -> Any:
-    """The value of a JSON document, whose numbers are finite and whose texts are Unicode.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """The value of a JSON document, whose numbers are finite and whose texts are Unicode."""
     try:
         found = json.loads(text, parse_float=_finite, parse_constant=_finite)
         # Escapes can make half of a surrogate pair, which UTF-8 cannot represent.

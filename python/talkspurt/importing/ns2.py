@@ -72,11 +72,7 @@ NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 
 
 def read(file: Path, data: bytes) -> Trace:
-    """The flows of a trace.
-
-    Raises:
-        BadInputError: if a line has none of the formats, or no packet is of a known protocol.
-    """
+    """The flows of a trace."""
     reader = _Reader()
     try:
         for number, text in enumerate(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"), 1):

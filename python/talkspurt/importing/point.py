@@ -35,11 +35,7 @@ class Point:
 
     @classmethod
     def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
-        """A capture file.
-
-        Raises:
-            BadInputError: if it cannot be read or has no packets of a known protocol.
-        """
+        """A capture file."""
         try:
             packets, chunks, left_out, frames, untimed = _core.capture(data)
         except ValueError as error:

@@ -157,11 +157,7 @@ class Lab:
         return self.cases[name]
 
     def _fitting(self, scenario: Mapping[str, Any]) -> tuple[str, ...]:
-        """The overrides of fields that a scenario has.
-
-        Raises:
-            talkspurt.errors.BadInputError: if a scenario has the field and the value is wrong.
-        """
+        """The overrides of fields that a scenario has."""
         fitting = []
         for one in self._sets:
             try:
@@ -178,11 +174,7 @@ class Lab:
         return tuple(fitting)
 
     def check(self) -> None:
-        """Whether each override fits some scenario.
-
-        Raises:
-            talkspurt.errors.BadInputError: if not.
-        """
+        """Raise BadInputError unless each override fits some scenario."""
         used = {one for case in self.cases.values() for one in case.sets}
         unused = [one for one in self._sets if one not in used]
         if unused:

@@ -98,11 +98,7 @@ def load(name: str) -> StudyFile:
 
 
 def parse(name: str, text: str) -> StudyFile:
-    """A study's file from its text.
-
-    Raises:
-        StudyFileError: if a row is duplicated, has no band or an unknown key.
-    """
+    """A study's file from its text."""
     table = tomllib.loads(text)
     tables: Mapping[str, Any] = table.get("tables", {})
     rows = [spec(row) for row in [*_expanded(tables), *table.get("row", [])]]

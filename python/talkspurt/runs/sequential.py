@@ -50,11 +50,7 @@ class Target:
 
     @classmethod
     def of(cls, measure: str, width: float | str) -> Target:
-        """A target such as 0.1, ``"5ms"`` or, relative to the mean, ``"5%"``.
-
-        Raises:
-            ValueError: if the width is no positive number with a fitting unit.
-        """
+        """A target such as 0.1, ``"5ms"`` or, relative to the mean, ``"5%"``."""
         from talkspurt.figures.scale import UNITS
 
         one = of_a_flow(measure)

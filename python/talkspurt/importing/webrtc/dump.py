@@ -134,11 +134,7 @@ def begins(data: bytes) -> bool:
 
 
 def read(data: bytes) -> Dump:
-    """Read a dump.
-
-    Raises:
-        DumpError: if the file has none of the forms, or is damaged.
-    """
+    """Read a dump."""
     if len(data) > MAX_BYTES:
         raise DumpError(
             f"has {len(data) / 2**20:.0f} MiB; at most {MAX_BYTES >> 20} are read: record fewer"

@@ -269,11 +269,7 @@ def begins(data: bytes) -> bool:
 
 
 def read(data: bytes) -> EventLog:
-    """Read a log. The last message may be cut, as when the process was ended.
-
-    Raises:
-        EventLogError: if the log does not begin as one of format 2, or is damaged.
-    """
+    """Read a log. The last message may be cut, as when the process was ended."""
     if not data.startswith(BEGINNING):
         raise _other(3 if data.startswith(BEGINNING_OF_3) else 1) if begins(data) else _none()
     fields = wire.fields(data)

@@ -77,11 +77,7 @@ class Stream:
 
 
 def trace(dump: Dump) -> tuple[Trace, list[Stream]]:
-    """The streams of a dump as directions without packets.
-
-    Raises:
-        DumpError: if it has no RTP stream.
-    """
+    """The streams of a dump as directions without packets."""
     found: list[Stream] = []
     links: dict[str, tuple[str, str]] = {}
     for place, connection in enumerate(dump.connections, 1):
