@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from talkspurt import intervals, scores
-from talkspurt._lazy import pl
 from talkspurt._storage.file_access import file_name
 from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, height, say
@@ -60,7 +59,7 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     _of_view("Video", "video", videos).print(out)
     _flows(rows).print(out)
     _links(result.links.to_dicts()).print(out)
-    _warn(result.flows, out)
+    _say_all([f"Warning: {words}" for words in cautions(result.flows)], out, "yellow")
     _print_answer(found, out)
 
 
@@ -102,19 +101,11 @@ def print_answer(found: Answer, out: Console | None = None) -> None:
         say(line, out)
 
 
-def _say_all(sentences: Sequence[str], out: Console) -> None:
+def _say_all(sentences: Sequence[str], out: Console, style: str = "") -> None:
     """Sentences below a table, each with a hanging indent."""
     for words in sentences:
-        say(words, out)
+        say(words, out, style)
     if sentences:
-        out.print()
-
-
-def _warn(flows: pl.DataFrame, out: Console) -> None:
-    found = cautions(flows)
-    for words in found:
-        say(f"Warning: {words}", out, "yellow")
-    if found:
         out.print()
 
 
@@ -260,7 +251,7 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
         rows = [row for row in study.rows(frame) if row["mean"] is not None]
         title = "Paired differences of the scores of the sound"
         _difference(study, title, axis, rows, tuple(MODELS)).print(out)
-    _warn(study.flows, out)
+    _say_all([f"Warning: {words}" for words in cautions(study.flows)], out, "yellow")
     _print_answer(found, out)
 
 
