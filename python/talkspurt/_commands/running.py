@@ -389,7 +389,7 @@ def runs_into(
         copies = ((i, reader.moved(run, place(i))) for i, run in found.items())
         _score(
             plan.title, copies, options.scores, options.jobs,
-            lambda i, it: writer.write_scores(it, place(i)),
+            lambda i, it: writer.write_run_table(place(i), "scores", it),
         )  # fmt: skip
     return found
 
