@@ -245,20 +245,20 @@ def sources_of(talk: Conversation, sessions: Sessions) -> Sources:
         for (end, _), rows in found.items()
     )
     if not certain:
-        media = sum(len(rows) for rows in found.values() if _is_successive(rows))
+        media = sum(len(rows) for rows in found.values() if 1 in _steps(_counted(rows)))
         media += sum(row["content"] == "rtcp" for row in talk.all) if media else 0
         evidence = sum(row["content"] not in BESIDE for row in talk.all)
         certain = 2 * media > evidence
     return found if certain else {}
 
 
-def _counted(rows: list[Row]) -> list[int] | None:
-    """The first numbers of a source, without copies; None if too few differ.
+def _counted(rows: list[Row]) -> list[int]:
+    """The first numbers of a source, without copies; none if too few differ.
 
     A constant or a length, where RTP has its number, repeats; packets of RTP may be captured twice.
     """
     seqs = [row["rtp_seq"] for row in rows[:MAX_COUNTED]]
-    return [seq for seq, _ in itertools.groupby(seqs)] if 2 * len(set(seqs)) >= len(seqs) else None
+    return [seq for seq, _ in itertools.groupby(seqs)] if 2 * len(set(seqs)) >= len(seqs) else []
 
 
 def _steps(numbers: list[int]) -> list[int]:
@@ -267,16 +267,11 @@ def _steps(numbers: list[int]) -> list[int]:
 
 def _is_certain(rows: list[Row]) -> bool:
     numbers = _counted(rows)
-    if numbers is None or len(set(numbers)) < CERTAIN:
+    if len(set(numbers)) < CERTAIN:
         return False
     steps = _steps(numbers)
     near = sum(1 <= step <= MAX_DROPOUT or step >= 65536 - MAX_MISORDER for step in steps)
     return 2 * near >= len(steps)
-
-
-def _is_successive(rows: list[Row]) -> bool:
-    numbers = _counted(rows)
-    return numbers is not None and 1 in _steps(numbers)
 
 
 def _rtcp_of(

@@ -167,11 +167,8 @@ def _new_wireless(words: list[str]) -> Line:
 
 def _pairs(words: list[str]) -> dict[str, str]:
     """Flags with values; a flag of some protocols, as -P, may be followed by the next flag."""
-    told: dict[str, str] = {}
-    for flag, value in itertools.pairwise(words):
-        if flag.startswith("-") and flag[1:2].isalpha():
-            told[flag] = value
-    return told
+    pairs = itertools.pairwise(words)
+    return {flag: it for flag, it in pairs if flag.startswith("-") and flag[1:2].isalpha()}
 
 
 def _time(text: str) -> float:

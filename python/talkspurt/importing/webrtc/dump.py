@@ -289,12 +289,8 @@ def _series(told: dict[str, Any], dump: Dump) -> dict[str, Statistics]:
             dump.skipped["rates computed by webrtc-internals"] += 1
         else:
             members.setdefault(whole(name), {})[whole(member)] = one
-    found = {}
-    for name, series in members.items():
-        one = _statistics(name, series, dump)
-        if one is not None:
-            found[name] = one
-    return found
+    made = {name: _statistics(name, series, dump) for name, series in members.items()}
+    return {name: one for name, one in made.items() if one is not None}
 
 
 def _statistics(name: str, series: dict[str, Any], dump: Dump) -> Statistics | None:
