@@ -38,7 +38,6 @@ class Dask:
     """The workers of a ``distributed.Client``.
 
     Attributes:
-        client: the client.
         again: makes another after it was closed.
         close: closes it, and ends workers that were started here.
     """

@@ -41,11 +41,7 @@ MAX_BINS = 100_000
 
 
 def _last() -> Path:
-    """The newest result of this folder and of runs/.
-
-    Raises:
-        BadInputError: if there is none.
-    """
+    """The newest result of this folder and of runs/."""
     manifests = [*Path().glob("*/manifest.json"), *Path("runs").glob("*/manifest.json"),
                  *Path("runs").glob("*/*/manifest.json")]  # fmt: skip
     found = {file.parent: output_folder.manifest_of(file.parent) or {} for file in manifests}

@@ -107,7 +107,6 @@ class Staging:
     ...     staging.commit()
 
     Attributes:
-        target: the requested folder.
         far: where the folder is uploaded to, if anywhere.
         news: messages about other folders found.
         undrawn: why the report could not be written, if it could not.

@@ -35,9 +35,7 @@ _UNSAFE_IN_LINES = re.compile(f"[{_IN_LINES}]")
 def visible(text: str, *, lines: bool = False) -> str:
     r"""The text with every non-printing character escaped, as in ``\u202e``.
 
-    Args:
-        text: untrusted text.
-        lines: whether line breaks and tabs are permitted.
+    With ``lines``, line breaks and tabs are permitted.
     """
     return (
         text

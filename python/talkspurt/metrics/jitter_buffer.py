@@ -37,11 +37,6 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     ``concealment_events``, ``inserted_s`` by slower playout, ``removed_s`` by faster playout, and
     ``total_received_s``, all sound played. Sound that was recovered from other packets counts
     there only.
-
-    Args:
-        result: the run.
-        flow: a direction that carries speech.
-        bin_s: width of the bins in seconds.
     """
     if (facts := _imported(result, flow)) is not None:
         return _recorded(result, flow, facts, bin_s)

@@ -35,11 +35,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """A shard such as ``2/4``.
-
-        Raises:
-            BadInputError: if it is not one.
-        """
+        """A shard such as ``2/4``."""
         found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise BadInputError(
@@ -181,11 +177,7 @@ _IDENTITY = ("talkspurt", "engine", "study", "shards", "total")
 
 
 def _read(folder: Path) -> _Found:
-    """The shard in a folder.
-
-    Raises:
-        StoreError: if there is none, or its manifest is damaged.
-    """
+    """The shard in a folder."""
     manifest: Any = reader.check(folder, (KIND,))
     with file_access.reading(folder / output_folder.MANIFEST):
         validation.check(manifest, validation.SHARD)
