@@ -156,7 +156,6 @@ def _with_files(resolved: str, local: Mapping[str, str]) -> str:
 
 
 def _place() -> Path:
-    """The folder of this worker."""
     try:
         from distributed import get_worker
 

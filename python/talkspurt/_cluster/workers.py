@@ -100,7 +100,6 @@ class Pool:
         return {type(self.executor).__name__: getattr(self.executor, "_max_workers", cores())}
 
     def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
-        """Execute a function at any worker."""
         future: Future = self.executor.submit(function, *given)
         return future
 
@@ -186,7 +185,6 @@ def _not_of_distributed(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def connected(address: Address) -> Iterator[Workers]:
-    """Connect to the workers at an address."""
     address.check()
     try:
         dask: Any = importlib.import_module("distributed")

@@ -225,7 +225,6 @@ NAMED_WRONGLY = {
 
 
 def problem_line(problem: _core.Problem) -> str:
-    """A scenario error as one line."""
     return visible(problems.text(problem))
 
 

@@ -48,7 +48,6 @@ class Formatter(DefaultFormatter):
     """Help with the values of options in words."""
 
     def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
-        """Print a panel."""
         entries = []
         for entry in panel.entries:
             value = next((VALUE_OF[name] for name in entry.names if name in VALUE_OF), r"\1")
@@ -247,7 +246,6 @@ class RunOptions(Pictures):
 
     @property
     def memory_bytes(self) -> float | None:
-        """The limit in bytes."""
         return None if self.memory_limit is None else 1e9 * self.memory_limit
 
 

@@ -42,7 +42,6 @@ WATCH_S = 0.3
 
 
 def run(scenario: Path, options: RunOptions, cluster: Address | None = None) -> None:
-    """Run a scenario with the command line's options."""
     wanted = _targets(options.until or (), options.most)
     most = options.most or sequential.MAX_REPLICATIONS
     dry = options.out is None and options.json and cluster is None
@@ -285,7 +284,6 @@ def _score(
 
 
 def _run_into(question: Question, staging: output_folder.Staging, options: RunOptions) -> Result:
-    """Run once and write the results."""
     say_news(staging.news)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
@@ -447,7 +445,6 @@ def run_shard(question: Question, shard: Shard, options: RunOptions) -> Path:
 
 
 def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
-    """Run one shard of a study, and print where it is."""
     shard = Shard.parse(text)
     question = read(scenario, set=sets_of(options.set), seed=options.seed)
     if options.scores:

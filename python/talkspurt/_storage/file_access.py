@@ -203,12 +203,10 @@ def _write_out(folder: Path) -> bool:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a text file; a failure names the file."""
     write_bytes(file, text.encode("utf-8"))
 
 
 def write_bytes(file: Path, data: bytes) -> None:
-    """Write a file; a failure names the file."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
@@ -258,13 +256,11 @@ MAX_TEXT = 512 << 20
 
 
 def read_text(file: Path) -> str:
-    """A text file of a result; a failure names the file."""
     with reading(file):
         return read_bytes(file, MAX_TEXT).decode()
 
 
 def read_json(file: Path) -> Any:
-    """A JSON file of a result; a failure names the file."""
     text = read_text(file)
     with reading(file):
         return from_json(text)
@@ -295,7 +291,6 @@ def _finite(text: str) -> float:
 
 
 def to_json(value: Any) -> str:
-    """Indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -313,7 +308,6 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 
 def folders_in(folder: Path) -> Iterator[Path]:
-    """All folders below a folder."""
     for above, names, _ in os.walk(folder):
         yield from (Path(above, name) for name in names if not Path(above, name).is_symlink())
 

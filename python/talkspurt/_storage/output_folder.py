@@ -78,7 +78,6 @@ class Claim:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Claim:
-        """The identity of an existing folder."""
         kind = str(manifest.get("kind"))
         name = manifest.get("name" if kind in ("result", "study") else "study")
         if kind == "shard":
@@ -328,7 +327,6 @@ class Resumable(Staging):
 
     @property
     def finished(self) -> list[Path]:
-        """Folders of the finished parts."""
         return _finished(self.folder)
 
     def _others(self) -> Iterator[Path]:
@@ -621,7 +619,6 @@ def refuse_file(
 
 
 def listed(manifest: Mapping[str, Any]) -> set[str]:
-    """The files that a manifest lists."""
     found = manifest.get("files")
     return {str(name) for name in found} if isinstance(found, list) else set()
 

@@ -70,7 +70,6 @@ class Column:
 
 
 def name(head: str, rank: int = 0) -> Column:
-    """A column of names."""
     return Column(head, rank, "name")
 
 
@@ -289,7 +288,6 @@ def _words(head: str) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """The width of the longest line."""
     return max(map(cell_len, text.split("\n")))
 
 

@@ -68,7 +68,6 @@ class Bar:
         return self
 
     def on_progress(self, progress: Progress) -> None:
-        """Show the progress of the runs."""
         note = f"{progress.finished}/{progress.total} runs" if progress.total > 1 else ""
         self.on_fraction(progress.fraction, note)
 

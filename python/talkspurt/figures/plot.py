@@ -215,7 +215,6 @@ class _Sheet:
         return (self.drawn.by, self.drawn.kind, *self.named.items())
 
     def legend(self, figure: Figure | SubFigure) -> None:
-        """Draw the legend beside the panels."""
         if self.named:
             _legend(self.drawn, figure, self.drawn.by or "transport", self.named)
 

@@ -229,7 +229,6 @@ class _Reader:
         return found
 
     def _hop(self, journey: Journey, key: str, hop: Hop) -> None:
-        """Add a hop of a packet under this key."""
         journey.hops[key] = hop
         first = journey.line
         self.hops.setdefault((first.flow, first.source, first.target), []).append(hop)
@@ -303,7 +302,6 @@ class _Reader:
             journey.received_s = line.time
 
     def trace(self) -> Trace:
-        """What was found."""
         formats = [name for name, count in self.seen.items() if count]
         ways = self._named()
         notes = [

@@ -83,7 +83,6 @@ class Call:
         return [own, *others[:7]]
 
     def _length(self, place: int) -> int | None:
-        """The index of a packet's length."""
         packet, after = self.media[place], self.media[min(place + 1, len(self.media) - 1)]
         if packet.noise:
             return None

@@ -326,7 +326,6 @@ def _ecn(flow: Flow) -> list[Setting]:
 
 
 def _knobs(part: Part, names: dict[str, tuple[str, Callable[[Any], float]]]) -> list[Setting]:
-    """Settings from the parameters that the scenario sets."""
     given = []
     for here, (there, turned) in names.items():
         value = part.take(here)

@@ -157,7 +157,6 @@ class Lab:
         return self.cases[name]
 
     def _fitting(self, scenario: Mapping[str, Any]) -> tuple[str, ...]:
-        """The overrides of fields that a scenario has."""
         fitting = []
         for one in self._sets:
             try:

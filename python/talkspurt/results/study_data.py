@@ -511,7 +511,6 @@ class StudyData:
         return self.labelled(frame).to_dicts()
 
     def _columns(self, settings: Mapping[str, str]) -> dict[str, float | str]:
-        """The value of each axis, by column name."""
         return {axis.column: axis.value(settings[axis.name]) for axis in self.axes}
 
     def _bounds(self, names: Iterable[str]) -> dict[str, str]:

@@ -88,7 +88,6 @@ def _faults(value: Any, shape: Shape, at: str) -> Iterator[str]:
 
 
 def _runs(value: Any) -> bool:
-    """A number of runs, or of shards."""
     return count(value) and 1 <= value <= MAX_RUNS
 
 
@@ -214,7 +213,6 @@ def study(manifest: StudyManifest, settings: Sequence[tuple[Mapping[str, str], i
 
 
 def _unlike(what: str, names: Sequence[str]) -> None:
-    """Raise ValueError if two names are the same."""
     if len(set(names)) < len(names):
         raise ValueError(f"two {what} are the same")
 
@@ -391,7 +389,6 @@ def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr
 
 
 def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
-    """Check that no two rows of a run have the same key."""
     keys = dictionary.KEYS[name]
     runs = [] if of is None else [of]
     if len(keys) == 2:

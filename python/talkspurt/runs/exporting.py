@@ -206,7 +206,6 @@ def _question(result: Result | None, source: Path) -> Question:
 
 
 def _another(result: Result, source: Path, digest: str) -> str:
-    """Why a repeated run may differ."""
     words = f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
     version = result.manifest["talkspurt"]
     if version != __version__:
@@ -275,7 +274,6 @@ def marked_values(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sources(result: Result | Study | None, source: Path) -> list[Path]:
-    """The tables of a result that become CSV."""
     if result is None:
         raise _no_tables(source, "csv")
     files = _parquet_files(source)

@@ -177,7 +177,6 @@ _IDENTITY = ("talkspurt", "engine", "study", "shards", "total")
 
 
 def _read(folder: Path) -> _Found:
-    """The shard in a folder."""
     manifest: Any = reader.check(folder, (KIND,))
     with file_access.reading(folder / output_folder.MANIFEST):
         validation.check(manifest, validation.SHARD)

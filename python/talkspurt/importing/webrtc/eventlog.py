@@ -199,16 +199,13 @@ class Events:
         return len(self.columns["timestamp_ms"])
 
     def __getitem__(self, name: str) -> Any:
-        """A column."""
         return self.columns[name]
 
     def __iter__(self) -> Iterator[Any]:
-        """The events, with their fields as attributes."""
         row = namedtuple("row", self.columns)  # type: ignore[misc]
         return map(row._make, zip(*self.columns.values(), strict=True))
 
     def _add(self, batch: wire.Fields, size: int) -> None:
-        """The events of a message of this size."""
         count = wire.number(batch, self._kind.count, 32, 0) if self._kind.count else 0
         # What differs from the event before takes bits; on average, one a field is the least.
         if count > min(MOST_EVENTS, FEW_EVENTS + 8 * size // len(self._kind.columns)):
@@ -351,7 +348,6 @@ def _base(batch: wire.Fields, one: Column) -> int | None:
 
 
 def _value(batch: wire.Fields, one: Column) -> int:
-    """The value of the only event."""
     base = _base(batch, one)
     if base is None:
         return ABSENT
