@@ -160,8 +160,7 @@ def _write(
     with Bar(f"{question.plan.title}: {to}", shown=progress) as bar:
         job = question.plan.export(0, to, str(folder))
         try:
-            while not job.wait(0.05):
-                bar.on_fraction(job.progress())
+            _wait(job, bar)
         except BaseException:
             job.cancel()
             job.wait(60.0)
@@ -174,6 +173,11 @@ def _write(
             with file_access.writing(folder / table.name):
                 shutil.copyfile(table, folder / table.name)
     return digest
+
+
+def _wait(job: _core.Job[str], bar: Bar) -> None:
+    while not job.wait(0.05):
+        bar.on_fraction(job.progress())
 
 
 def _beside(source: Path, to: str) -> Path:
