@@ -24,9 +24,7 @@ from talkspurt.results.result import Result, Study
 from talkspurt.scenarios.source import Question, Sets, Source, read
 
 MIN_REPLICATIONS = 5
-"""Replications before the first decision."""
 MAX_REPLICATIONS = 100
-"""Default limit of the replications."""
 MAX_GROWTH = 2
 """Maximum growth of their number in one step."""
 WIDTH = re.compile(
