@@ -268,13 +268,7 @@ def test_workers_end_while_the_study_is_written(place, tmp_path, monkeypatch):
             connected(address) as workers,
             output_folder.Resumable(folder, key, len(question.plan), claim) as unfinished,
         ):
-            running._study_into(
-                *(question, unfinished, None, {}),
-                scores=False,
-                memory_limit=None,
-                executor=workers,
-                last=last,
-            )
+            running._study_into(question, unfinished, RunOptions(), {}, executor=workers, last=last)
             unfinished.commit()
         assert order == expected
         assert workers.client.status == "closed"

@@ -32,7 +32,7 @@ def test_packets_are_those_of_a_capture(log):
             {key: float(value) for key, value in row.items()} for row in csv.DictReader(lines)
         ]
     by_sequence = {row["sequence"]: row for row in captured}
-    packets = [*log.incoming_rtp]
+    packets = [*log.events["incoming_rtp_packets"]]
     rows = [by_sequence[one.sequence_number] for one in packets]
     assert len(rows) > 300
     for name, theirs in (
@@ -50,8 +50,10 @@ def test_packets_are_those_of_a_capture(log):
 
 
 def test_sound_is_played_every_10_ms(log):
-    times = log.playouts["timestamp_ms"]
-    assert set(log.playouts["local_ssrc"]) == set(log.incoming_rtp["ssrc"])
+    times = log.events["audio_playout_events"]["timestamp_ms"]
+    assert set(log.events["audio_playout_events"]["local_ssrc"]) == set(
+        log.events["incoming_rtp_packets"]["ssrc"]
+    )
     assert np.median(np.diff(times)) == 10
     assert (times[-1] - times[0]) / 10 == pytest.approx(len(times) - 1, abs=3)
     assert abs(times[0] - log.begin_ms) < 2000
@@ -59,8 +61,14 @@ def test_sound_is_played_every_10_ms(log):
 
 def test_rtcp_is_rtcp_of_the_streams(log):
     """RFC 3550 §6.4 and RFC 4585 §6.1: a length in words less one, and the sender's SSRC."""
-    ssrcs = {"incoming": set(log.incoming_rtp["ssrc"]), "outgoing": set(log.outgoing_rtp["ssrc"])}
-    for way, events in (("incoming", log.incoming_rtcp), ("outgoing", log.outgoing_rtcp)):
+    ssrcs = {
+        "incoming": set(log.events["incoming_rtp_packets"]["ssrc"]),
+        "outgoing": set(log.events["outgoing_rtp_packets"]["ssrc"]),
+    }
+    for way, events in (
+        ("incoming", log.events["incoming_rtcp_packets"]),
+        ("outgoing", log.events["outgoing_rtcp_packets"]),
+    ):
         assert len(events) > 50
         kinds = set()
         for packet in events["raw_packet"]:
@@ -77,7 +85,9 @@ def test_rtcp_is_rtcp_of_the_streams(log):
 
 def test_transport_wide_numbers_count_what_is_sent(log):
     """draft-holmer-rmcat-transport-wide-cc-extensions-01: the numbers increase by 1 a packet."""
-    numbers = [one for one in log.outgoing_rtp["transport_sequence_number"] if one >= 0]
+    numbers = [
+        one for one in log.events["outgoing_rtp_packets"]["transport_sequence_number"] if one >= 0
+    ]
     assert np.array_equal(np.diff(numbers), np.ones(len(numbers) - 1))
 
 
@@ -230,7 +240,15 @@ def test_packets_become_rows_of_a_capture(log, tmp_path):
     columns = pl.DataFrame(_core.capture(capture.read_bytes())[0]).columns
     assert all({*row} == {*columns, "chunks"} for row in rows)
     assert len(rows) == sum(
-        map(len, (log.incoming_rtp, log.outgoing_rtp, log.incoming_rtcp, log.outgoing_rtcp))
+        map(
+            len,
+            (
+                log.events["incoming_rtp_packets"],
+                log.events["outgoing_rtp_packets"],
+                log.events["incoming_rtcp_packets"],
+                log.events["outgoing_rtcp_packets"],
+            ),
+        )
     )
     assert [row["frame"] for row in rows] == [*range(1, len(rows) + 1)]
     times = [row["time_ns"] for row in rows]
@@ -238,8 +256,10 @@ def test_packets_become_rows_of_a_capture(log, tmp_path):
     received = [row for row in rows if row["dst"] == "local" and row["content"] == "rtp"]
     sent = [row for row in rows if row["src"] == "local" and row["content"] == "rtcp"]
     raw = [reports[row["payload_at"] : row["payload_end"]] for row in sent]
-    assert raw == [bytes(one) for one in log.outgoing_rtcp["raw_packet"]]
-    assert [row["rtp_seq"] for row in received] == log.incoming_rtp["sequence_number"].tolist()
+    assert raw == [bytes(one) for one in log.events["outgoing_rtcp_packets"]["raw_packet"]]
+    assert [row["rtp_seq"] for row in received] == log.events["incoming_rtp_packets"][
+        "sequence_number"
+    ].tolist()
     assert received[0]["ip_bytes"] == 28 + 72
     assert abs(received[0]["time_ns"] / 1e9 - log.begin_utc_ms / 1e3) < 2
 
@@ -277,9 +297,9 @@ def test_what_is_no_log_of_this_format_is_named(data, words):
 def test_a_log_is_read_up_to_where_it_is_cut(log):
     data = LOG.read_bytes()
     cut = [eventlog.read(data[:size]) for size in range(20, len(data), 97)]
-    sizes = [len(one.incoming_rtp) for one in cut]
+    sizes = [len(one.events["incoming_rtp_packets"]) for one in cut]
     assert sizes == sorted(sizes)
-    assert sizes[0] == 0 < sizes[-1] <= len(log.incoming_rtp)
+    assert sizes[0] == 0 < sizes[-1] <= len(log.events["incoming_rtp_packets"])
     whole = sum(one.unread_bytes == 0 for one in cut)
     assert whole < 10 < len(cut) and log.unread_bytes == 0
 

@@ -236,12 +236,14 @@ def test_an_export_is_a_folder(tmp_path):
 
 def test_shards_are_merged_into_a_study(tmp_path):
     from talkspurt._commands import running
+    from talkspurt._commands.options import RunOptions
     from talkspurt.runs.merging import Shard
 
     axis = axis_text("links.l.delay", '["20ms", "90ms", "200ms"]')
     case = put(tmp_path / "study.toml", SCENARIO + axis)
     parts = [
-        running.run_shard(talkspurt.read(case), Shard(n, 2), tmp_path / str(n)) for n in (1, 2)
+        running.run_shard(talkspurt.read(case), Shard(n, 2), RunOptions(out=tmp_path / str(n)))
+        for n in (1, 2)
     ]
     where = talkspurt.merge(parts, tmp_path / "whole")
     assert where == tmp_path / "whole" and (where / "report.html").exists()

@@ -11,6 +11,7 @@ import talkspurt as package
 from command import succeed, talkspurt
 from conftest import edit, tone, write_wav
 from talkspurt._commands import running
+from talkspurt._commands.options import RunOptions
 from talkspurt.errors import BadInputError
 from talkspurt.metrics import computing
 from talkspurt.runs.merging import Shard
@@ -32,7 +33,7 @@ def place(tmp_path_factory):
     question = package.read(folder / "study.toml")
     succeed("run", "study.toml", "--out", "whole", "--no-report", cwd=folder)
     for n in (1, 2, 3):
-        running.run_shard(question, Shard(n, 3), folder / str(n))
+        running.run_shard(question, Shard(n, 3), RunOptions(out=folder / str(n)))
     return folder
 
 
@@ -70,7 +71,7 @@ def test_shares_have_the_bytes_of_one_run(tmp_path):
     succeed("run", "lossy.toml", "--out", "whole", "--no-report", cwd=tmp_path)
     question = package.read(tmp_path / "lossy.toml")
     for n in (1, 2):
-        running.run_shard(question, Shard(n, 2), tmp_path / str(n))
+        running.run_shard(question, Shard(n, 2), RunOptions(out=tmp_path / str(n)))
     where = package.merge([tmp_path / "1", tmp_path / "2"], tmp_path / "merged", report=False)
     assert sums(tmp_path / "whole") == sums(where)
 
@@ -96,7 +97,7 @@ def test_shards_are_disjoint_and_complete():
 def test_every_wrong_shard_is_named(place, tmp_path):
     other = put(tmp_path / "other.toml", STUDY.replace("seed = 3", "seed = 4"))
     write_wav(tmp_path / "speech.wav", tone(0.5))
-    running.run_shard(package.read(other), Shard(3, 3), tmp_path / "foreign")
+    running.run_shard(package.read(other), Shard(3, 3), RunOptions(out=tmp_path / "foreign"))
     shutil.copytree(place / "2", tmp_path / "older")
     edit(tmp_path / "older", talkspurt="0.0.1")
     shutil.copytree(place / "1", tmp_path / "again")

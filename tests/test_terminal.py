@@ -218,7 +218,7 @@ def many_axes():
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_study_of_many_axes_is_readable(many_axes, width, monkeypatch):
-    monkeypatch.setattr(tables, "_warn", lambda *_: None)
+    monkeypatch.setattr(tables, "cautions", lambda *_: [])
     text = printed(tables.print_study, many_axes, width)
     whole(text, "3.50", "±0.62")
     assert "MOS" in text

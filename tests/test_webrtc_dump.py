@@ -499,26 +499,29 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     there, back = carried
     file = DATA / "loss.b.rtc-event-log"
     log = eventlog.read(file.read_bytes())
-    assert len(log.incoming_rtp) == there["received"]["log"][1]
-    assert len(log.outgoing_rtp) == back["sent"]["log"][1]
+    assert len(log.events["incoming_rtp_packets"]) == there["received"]["log"][1]
+    assert len(log.events["outgoing_rtp_packets"]) == back["sent"]["log"][1]
     result = talkspurt.import_trace(file, payloads={111: "opus"}, playout="200ms")
     rows = result.flows.to_dicts()
     sent = next(row for row in rows if row["from"] == "local")
     lost = next(row for row in rows if row["from"] == "remote")
-    assert lost["received_packets"] == len(log.incoming_rtp)
+    assert lost["received_packets"] == len(log.events["incoming_rtp_packets"])
     assert lost["lost_packets"] == there["sent"]["log"][1] - there["received"]["log"][1]
     # What arrived of the stream that this end sent is in the log of the other one.
-    assert sent["sent_packets"] == len(log.outgoing_rtp)
-    whole = [one.header_size + one.payload_size + one.padding_size for one in log.outgoing_rtp]
+    assert sent["sent_packets"] == len(log.events["outgoing_rtp_packets"])
+    whole = [
+        one.header_size + one.payload_size + one.padding_size
+        for one in log.events["outgoing_rtp_packets"]
+    ]
     assert sent["sent_bytes"] == sum(whole)
-    assert sent["payload_bytes"] == sum(log.outgoing_rtp["payload_size"])
+    assert sent["payload_bytes"] == sum(log.events["outgoing_rtp_packets"]["payload_size"])
     for name, value in sent.items():
         unknown = ("received", "lost_p", "in_flight", "goodput", "through", "network_", "missing",
                    "concealed", "mos", "estimated", "jitter", "delay")  # fmt: skip
         assert value is None or not name.startswith(unknown), name
     assert result.frames(sent["name"]).is_empty() and sent["name"] not in result.heard
     series = result.series(sent["name"])
-    assert series["sent_packets"].sum() == len(log.outgoing_rtp)
+    assert series["sent_packets"].sum() == len(log.events["outgoing_rtp_packets"])
     assert series["received_packets"].null_count() == series.height
     reported = result.manifest["imported"]["flows"][sent["name"]]["reported_lost_packets"]
     note = f"what arrived of it is not known; its receiver reported {reported} lost packets"
@@ -529,13 +532,13 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     notes = result.manifest["imported"]["notes"]
     assert sum("in-band FEC" in one for one in notes) == 1
     # One packet in five is padding: 20 s of media have about 1000 frames of 20 ms.
-    voice = {one.rtp_timestamp for one in log.incoming_rtp if one.payload_size}
+    voice = {one.rtp_timestamp for one in log.events["incoming_rtp_packets"] if one.payload_size}
     span = (max(voice) - min(voice)) // 960 + 1
-    assert 0.2 < 1 - len(voice) / len(log.incoming_rtp) < 0.21
+    assert 0.2 < 1 - len(voice) / len(log.events["incoming_rtp_packets"]) < 0.21
     heard = result.frames(lost["name"])
     assert (heard.height, heard.filter(fate="lost").height) == (span, span - len(voice))
-    sizes = [one.payload_size for one in log.incoming_rtp if one.payload_size]
-    times = log.incoming_rtp["timestamp_ms"]
+    sizes = [one.payload_size for one in log.events["incoming_rtp_packets"] if one.payload_size]
+    times = log.events["incoming_rtp_packets"]["timestamp_ms"]
     # The log goes on after the stream.
     assert result.duration_s > 1.2 * (times[-1] - times[0]) / 1e3
     assert lost["goodput_bps"] == pytest.approx(8e3 * sum(sizes) / (times[-1] - times[0]))
@@ -547,7 +550,7 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     ]
     told = result.manifest["imported"]
     assert told["format"] == "RTC event log"
-    assert told["not_imported"]["audio_playout_events"] == len(log.playouts)
+    assert told["not_imported"]["audio_playout_events"] == len(log.events["audio_playout_events"])
 
 
 def test_a_log_that_is_cut_says_so_first(tmp_path):

@@ -28,14 +28,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Ends:
-    """Ends of an interval for display, in the unit of the stored measure.
-
-    Attributes:
-        low: the lower end.
-        high: the upper end.
-        cut_low: whether the interval extends further below.
-        cut_high: whether it extends further above.
-    """
+    """Ends of an interval for display, in the stored measure's unit, and whether each is cut."""
 
     low: float
     high: float

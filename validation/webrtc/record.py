@@ -155,7 +155,7 @@ def compared(ends: dict[str, End], packets: pl.DataFrame) -> dict[str, Any]:
 
 def shift_ns(end: End, packets: pl.DataFrame) -> int:
     """The clock of the log less that of the capture, which sees a packet after it was logged."""
-    sent = end.log.outgoing_rtp
+    sent = end.log.events["outgoing_rtp_packets"]
     logged = pl.DataFrame(
         {
             "ssrc": [*sent["ssrc"]], "number": [*sent["sequence_number"]],
@@ -171,18 +171,18 @@ def stream(one: dict[str, Any], mine: End, theirs: End, packets: pl.DataFrame) -
     ssrcs = [one["ssrc"], *([one["rtxSsrc"]] if "rtxSsrc" in one else [])]
     caught = packets.filter(pl.col("ssrc").is_in(ssrcs) & (pl.col("what") == "rtp"))
     there = caught.drop_nulls("arrived_ns")
-    early = there.filter(~known(theirs.log.incoming_rtp))
+    early = there.filter(~known(theirs.log.events["incoming_rtp_packets"]))
     # What arrives before the handshake of DTLS is complete cannot be decrypted.
     media = there["sent_ns"].max()
     handshake = packets.filter((pl.col("what") == "dtls") & (pl.col("sent_ns") < media))
     if early.filter(pl.col("arrived_ns") > handshake["arrived_ns"].max()).height:
         raise RuntimeError(f"packets are in no log:\n{early}")
-    there = there.filter(known(theirs.log.incoming_rtp))
+    there = there.filter(known(theirs.log.events["incoming_rtp_packets"]))
     got = next(it for it in theirs.last if it.get("ssrc") == ssrcs[0] and "inbound" in it["type"])
     found: dict[str, Any] = {"kind": one["kind"], "early": early.height}
     for way, end, row, rows, events in (
-        ("sent", mine, one, caught, mine.log.outgoing_rtp),
-        ("received", theirs, got, there, theirs.log.incoming_rtp),
+        ("sent", mine, one, caught, mine.log.events["outgoing_rtp_packets"]),
+        ("received", theirs, got, there, theirs.log.events["incoming_rtp_packets"]),
     ):
         column = "sent_ns" if way == "sent" else "arrived_ns"
         sampled = rows.filter(pl.col(column) <= row["timestamp"] * 1e6)
@@ -216,10 +216,10 @@ def rtcp(mine: End, theirs: End, packets: pl.DataFrame) -> dict[str, Any]:
     received = control.filter(pl.col("arrived_ns") <= written_ns(theirs.log))
     return {
         "sent": {
-            "log": [len(mine.log.outgoing_rtcp), sent.height],
+            "log": [len(mine.log.events["outgoing_rtcp_packets"]), sent.height],
             "getStats": [transport["packetsSent"] - others, before.filter(what="rtcp").height],
         },
-        "received": {"log": [len(theirs.log.incoming_rtcp), received.height]},
+        "received": {"log": [len(theirs.log.events["incoming_rtcp_packets"]), received.height]},
     }
 
 

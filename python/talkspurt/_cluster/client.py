@@ -116,7 +116,6 @@ class _Client:
             self.reject(name, reason)
 
     def reject(self, name: str, reason: str) -> None:
-        """Give a worker no more runs."""
         if name in self.rejected:
             return
         self.rejected[name] = reason
@@ -189,7 +188,6 @@ class _Client:
         return runs
 
     def task(self, i: int) -> dict[str, Any]:
-        """What a worker needs for a run."""
         plan = self.question.plan
         return {
             "run": i,
@@ -236,7 +234,6 @@ class _Client:
             self.fail(batch.worker, reply["failed"], reply["reason"], machine=reply["machine"])
 
     def fail(self, name: str, i: int, reason: str, *, machine: bool) -> None:
-        """A run failed at a worker."""
         if machine:
             self.reject(name, reason)
             return
@@ -330,11 +327,6 @@ def _needs(question: Question, runs: Iterable[int]) -> tuple[dict[str, str], lis
 
 
 def write_files(content: Mapping[str, bytes], folder: Path) -> None:
-    """Write files by name below a folder.
-
-    Raises:
-        BadInputError: if a name leads outside the folder.
-    """
     for name, data in content.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name:

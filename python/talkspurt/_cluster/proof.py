@@ -30,7 +30,6 @@ TRANSPORTS = (
     'kind = "tcp", controller = "bbr"', 'kind = "sctp"', 'kind = "dccp", ccid = 2',
     'kind = "dccp", ccid = 3', 'kind = "dccp", ccid = 4', 'kind = "tfrc"',
 )  # fmt: skip
-"""Transports of the probe."""
 NETWORK = """\
 title = "Probe"
 duration = "2s"
@@ -98,7 +97,6 @@ def _coded(encoding: Mapping[str, Any], speech: Path) -> str:
 
 
 def _run(text: str, folder: str | None = None) -> _core.Outcome:
-    """Run a scenario, with its tables in a folder if given."""
     found: list[_core.Outcome] = []
     engine.drive(
         _core.load(text, "probe", ".", [], None),

@@ -40,12 +40,7 @@ MAX_ROWS = 100
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """The short summary tables of a run, so that no file is read for them again.
-
-    Attributes:
-        tables: the rows of each table.
-        kinds: the columns of each table, with their types.
-    """
+    """Rows and column types of a run's short summary tables, so that no file is read for them."""
 
     tables: Mapping[str, list[dict[str, Any]]]
     kinds: Mapping[str, Mapping[str, str]]
@@ -161,7 +156,6 @@ def _with_files(resolved: str, local: Mapping[str, str]) -> str:
 
 
 def _place() -> Path:
-    """The folder of this worker."""
     try:
         from distributed import get_worker
 

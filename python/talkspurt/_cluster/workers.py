@@ -38,7 +38,6 @@ class Dask:
     """The workers of a ``distributed.Client``.
 
     Attributes:
-        client: the client.
         again: makes another after it was closed.
         close: closes it, and ends workers that were started here.
     """
@@ -101,7 +100,6 @@ class Pool:
         return {type(self.executor).__name__: getattr(self.executor, "_max_workers", cores())}
 
     def submit(self, name: str, function: Callable[..., Any], *given: Any) -> Future:
-        """Execute a function at any worker."""
         future: Future = self.executor.submit(function, *given)
         return future
 
@@ -111,12 +109,7 @@ Workers: TypeAlias = Dask | Pool
 
 
 def workers_of(executor: Any) -> Workers:
-    """The workers of an executor: a ``distributed.Client``, or one of ``concurrent.futures``.
-
-    Raises:
-        TypeError: if it is neither.
-        ValueError: if its processes are forked.
-    """
+    """The workers of an executor: a ``distributed.Client``, or one of ``concurrent.futures``."""
     if isinstance(executor, Dask):
         return executor
     if hasattr(executor, "scheduler_info"):
@@ -192,12 +185,6 @@ def _not_of_distributed(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def connected(address: Address) -> Iterator[Workers]:
-    """Connect to the workers at an address.
-
-    Raises:
-        BadInputError: if the address is not valid, or there is no scheduler.
-        talkspurt.errors.MissingExtraError: if dask.distributed is not installed.
-    """
     address.check()
     try:
         dask: Any = importlib.import_module("distributed")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def metrics(_: CompletionContext) -> dict[str, str]:
-    """All metrics with what they are."""
     from talkspurt.metrics.catalogue import ALL, metric
 
     return {one.name if metric(one.name) is one else one.full_name: one.label for one in ALL}
@@ -31,7 +30,6 @@ def plotted(context: CompletionContext) -> dict[str, str]:
 
 
 def axes(context: CompletionContext) -> list[str]:
-    """The axes of a figure of a result."""
     manifest = manifest_of(_result(context)) or {}
     named = (visible(str(axis.get("name"))) for axis in manifest.get("axes", ()))
     return list(dict.fromkeys([*named, *OF_FIGURES]))
@@ -42,12 +40,10 @@ OF_FIGURES = ("flow", "link", "transport", "source", "time")
 
 
 def flows(context: CompletionContext) -> list[str]:
-    """The flows of a result."""
     return list(dict.fromkeys(_names(context, "flows")))
 
 
 def links(context: CompletionContext) -> list[str]:
-    """The links of a result."""
     return list(dict.fromkeys(_names(context, "links")))
 
 

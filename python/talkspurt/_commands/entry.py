@@ -61,7 +61,6 @@ def main() -> None:
 
 
 def _code() -> int:
-    """Execute the command line and return the exit code."""
     try:
         try:
             app.console, app.error_console = (
@@ -114,7 +113,6 @@ def _left(stop: BaseException) -> str:
 
 
 _stops = 0
-"""Number of stop signals received."""
 
 
 def _on_stop(number: int, _frame: FrameType | None) -> None:
@@ -152,7 +150,6 @@ def _again(number: int) -> None:
 
 
 OURS = (OtherVersionWarning, FileWarning, MemoryWarning)
-"""Warnings for users."""
 
 
 def _hush_figures() -> None:
@@ -228,7 +225,6 @@ NAMED_WRONGLY = {
 
 
 def problem_line(problem: _core.Problem) -> str:
-    """A scenario error as one line."""
     return visible(problems.text(problem))
 
 

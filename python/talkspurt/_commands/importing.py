@@ -114,7 +114,6 @@ SAID = ("goodput_bps", "jitter_s", "concealed_ratio", "mos", "estimated_mos")
 
 
 def _say(result: Result, folder: Path, *, report: bool) -> None:
-    """Print the flows, what was assumed and where the folder is."""
     imported = result.manifest["imported"]
     for row in result.flows.iter_rows(named=True):
         counts = {

@@ -226,7 +226,6 @@ def document(result: Result) -> dict[str, Any]:
 
 
 def _check(kept: CallOptions, faults: Faults) -> None:
-    """Find everything that is wrong with the options."""
     if kept.scores:
         with faults.gathered():
             models.check()

@@ -6,7 +6,7 @@ The parser's own messages speak of tokens and conversions; its errors say everyt
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cyclopts.argument import Argument
 
 EXPECTED = {int: "a whole number", float: "a number", bool: "no value"}
-"""What an option of a type takes."""
 
 
 def text(error: CycloptsError, words: Sequence[str]) -> str:
@@ -58,15 +57,12 @@ def _no_command(word: str, words: Sequence[str], commands: list[str]) -> str:
         said = "stands behind a command" if word == "--" else "an option follows its command"
         return f"{word}: {said}, as in `talkspurt {command} … {word}`; {listed}"
     if word.startswith("-"):
-        near = _nearest(word, ["--version", "--help"])
-        return f"{word}: no option; {f'did you mean {near}? ' if near else ''}{listed}"
+        return f"{word}: no option; {_meant(word, ['--version', '--help'])}{listed}"
     if word.endswith(".toml"):
         return f"{word}: no command; `talkspurt run {word}` runs a scenario"
     if word and Path(word, "manifest.json").is_file():
         return f"{word}: no command; `talkspurt open {word}` opens the report of a result"
-    near = _nearest(word, commands)
-    meant = f"did you mean {near}? " if near else ""
-    return f"{word or repr('')}: no command; {meant}{listed}"
+    return f"{word or repr('')}: no command; {_meant(word, commands)}{listed}"
 
 
 def _no_option(command: str, error: UnknownOptionError) -> str:
@@ -83,9 +79,7 @@ def _no_option(command: str, error: UnknownOptionError) -> str:
         if given == f"--no-{one.name.removeprefix('--')}":
             return f"{given}: no option; leave {one.name} out"
     names = [name for one in arguments if one.parse for name in one.names if name[:1] == "-"]
-    near = _nearest(given, names)
-    meant = f"did you mean {near}? " if near else ""
-    return f"{given}: no option; {meant}{listed}"
+    return f"{given}: no option; {_meant(given, names)}{listed}"
 
 
 def _missing(error: MissingArgumentError, command: str) -> str:
@@ -104,15 +98,12 @@ def _no_value(error: CoercionError) -> str:
     name = error.token.keyword or (_shown(argument) if argument else "")
     if argument is None:
         return f"{name} {error.token.value}: not understood"
-    offered = _choices(argument.hint)
-    near = _nearest(error.token.value, offered)
-    meant = f"; did you mean {near}?" if near else ""
+    meant = _meant(error.token.value, _choices(argument.hint))
     given = error.token.value or "''"
-    return f"{name} {given}: expected {_expected(argument)}{meant}"
+    return f"{name} {given}: expected {_expected(argument)}{f'; {meant}'.rstrip('; ')}"
 
 
 def _expected(argument: Argument) -> str:
-    """What a value of an argument is."""
     if offered := _choices(argument.hint):
         return f"one of {', '.join(offered)}"
     kinds = _types(argument.hint)
@@ -143,7 +134,6 @@ def _shown(argument: Argument) -> str:
 
 
 def _usage(error: CycloptsError, command: str) -> str:
-    """The command with all words that it takes."""
     if command in USAGE:
         return f"`talkspurt {command} [OPTIONS] {USAGE[command]}`"
     assert error.app is not None
@@ -156,6 +146,7 @@ def _usage(error: CycloptsError, command: str) -> str:
     return f"`{' '.join(['talkspurt', command, '[OPTIONS]', *words])}`"
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
-    """The known name that a word is spelled like; empty without one."""
-    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.65)), "")
+def _meant(word: str, known: Sequence[str]) -> str:
+    """Asks for the known name that a word is spelled like; empty without one."""
+    near = difflib.get_close_matches(word, known, 1, 0.65)
+    return f"did you mean {near[0]}? " if near else ""

@@ -48,7 +48,6 @@ class Formatter(DefaultFormatter):
     """Help with the values of options in words."""
 
     def __call__(self, console: Any, options: Any, panel: HelpPanel) -> None:
-        """Print a panel."""
         entries = []
         for entry in panel.entries:
             value = next((VALUE_OF[name] for name in entry.names if name in VALUE_OF), r"\1")
@@ -83,7 +82,6 @@ COMMANDS = {
     for module, functions in modules.items()
     for function in functions.split()
 }
-"""The module and the function of each command."""
 USAGE = {
     "compare": "RUN RUN…",
     "emulate": "SCENARIO --at NODE -- COMMAND…",
@@ -248,7 +246,6 @@ class RunOptions(Pictures):
 
     @property
     def memory_bytes(self) -> float | None:
-        """The limit in bytes."""
         return None if self.memory_limit is None else 1e9 * self.memory_limit
 
 
@@ -480,7 +477,6 @@ SIZES = 1.0, 40.0
 """Least and greatest width and height of a figure in inches."""
 DPI = 30, 1200
 UNITS = {"": 1.0, "in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
-"""Lengths in inches."""
 
 
 def inches(text: str) -> float | None:

@@ -38,15 +38,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_BINS = 100_000
-"""Maximum number of time bins."""
 
 
 def _last() -> Path:
-    """The newest result of this folder and of runs/.
-
-    Raises:
-        BadInputError: if there is none.
-    """
+    """The newest result of this folder and of runs/."""
     manifests = [*Path().glob("*/manifest.json"), *Path("runs").glob("*/manifest.json"),
                  *Path("runs").glob("*/*/manifest.json")]  # fmt: skip
     found = {file.parent: output_folder.manifest_of(file.parent) or {} for file in manifests}
@@ -166,7 +161,6 @@ def show(run: Path | None = None, /) -> None:
 
 
 def _opened(address: str) -> bool:
-    """Whether a graphical browser opened an address."""
     desktop = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )
@@ -309,11 +303,6 @@ WRITTEN = re.compile(rb"Matplotlib|Software\0talkspurt")
 """What our figures say of the program that wrote them."""
 
 
-def _is_figure(file: Path) -> bool:
-    """Whether a file has a figure that was written here."""
-    return WRITTEN.search(file.read_bytes()) is not None
-
-
 def _write(
     drawn: Figure, file: Path, *, says: bool = True, overwrite: bool, dpi: int | None = None
 ) -> None:
@@ -321,7 +310,10 @@ def _write(
     from talkspurt import figures
     from talkspurt.figures.style import PNG_DPI, unknown_letters
 
-    refuse_file(file, _is_figure, "figure of talkspurt", overwrite=overwrite)
+    def is_earlier(there: Path) -> bool:
+        return WRITTEN.search(there.read_bytes()) is not None
+
+    refuse_file(file, is_earlier, "figure of talkspurt", overwrite=overwrite)
     ending = file.suffix.lower()
     if ending == ".png":
         data = figures.png(drawn, dpi or PNG_DPI)

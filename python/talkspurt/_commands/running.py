@@ -42,7 +42,6 @@ WATCH_S = 0.3
 
 
 def run(scenario: Path, options: RunOptions, cluster: Address | None = None) -> None:
-    """Run a scenario with the command line's options."""
     wanted = _targets(options.until or (), options.most)
     most = options.most or sequential.MAX_REPLICATIONS
     dry = options.out is None and options.json and cluster is None
@@ -85,8 +84,8 @@ def _run(
 
     The folder is uploaded if it goes ``far``.
     """
-    out, seed, as_json, report = options.out, options.seed, options.json, options.report
-    folder = out if out is not None else None if as_json else Path("runs") / question.name
+    seed, as_json, report = options.seed, options.json, options.report
+    folder = options.out or (None if as_json else Path("runs") / question.name)
     answer: Result | Study
     if folder is None:
         # Nothing is stored, so nothing is captured and no disk space is needed. The document has
@@ -123,14 +122,7 @@ def _run(
             with output_folder.Resumable(folder, key, len(question.plan), claim, far) as unfinished:
                 more = sequential.known(question, before) if before else {}
                 answer = _study_into(
-                    question,
-                    unfinished,
-                    options.jobs,
-                    more,
-                    scores=options.scores,
-                    executor=executor,
-                    last=not wanted,
-                    memory_limit=options.memory_bytes,
+                    question, unfinished, options, more, executor=executor, last=not wanted
                 )
                 following = _following(question, answer, wanted, most, seed)
                 if following is None and report:
@@ -153,10 +145,7 @@ def _run(
             before = saved
     else:
         with output_folder.Staging(folder, claim, far) as staging:
-            answer = _run_into(
-                question, staging, options.jobs, report=report, pdf=options.pdf,
-                scores=options.scores, memory_limit=options.memory_bytes,
-            )  # fmt: skip
+            answer = _run_into(question, staging, options)
             kept = not report and staging.keep(output_folder.DRAWN)
             where = staging.commit()
             answer = answer.moved(where)
@@ -270,7 +259,6 @@ def check_scores(question: Question) -> None:
 
 
 def _score_here(answer: Result | Study, wanted: Segments, jobs: int | None) -> None:
-    """Score what is in memory."""
     runs = answer.runs if isinstance(answer, Study) else [answer]
     _score(
         answer.title, enumerate(runs), wanted, jobs,
@@ -285,7 +273,6 @@ def _score(
     jobs: int | None,
     keep: Callable[[int, pl.DataFrame], None],
 ) -> None:
-    """Score runs and show the progress."""
     with Bar(title) as bar:
         scoring.score(
             runs, wanted, jobs=jobs, keep=keep,
@@ -296,17 +283,7 @@ def _score(
         )  # fmt: skip
 
 
-def _run_into(
-    question: Question,
-    staging: output_folder.Staging,
-    jobs: int | None,
-    *,
-    report: bool,
-    pdf: bool,
-    scores: Segments | None,
-    memory_limit: float | None,
-) -> Result:
-    """Run once and write the results."""
+def _run_into(question: Question, staging: output_folder.Staging, options: RunOptions) -> Result:
     say_news(staging.news)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
@@ -315,29 +292,27 @@ def _run_into(
             on_progress=bar.on_progress,
             keeping=api.Keeping(written_in=lambda _: staging.folder),
             tables="folder",
-            memory_limit=memory_limit,
+            memory_limit=options.memory_bytes,
         )
         assert isinstance(answer, Result)
-    if scores:
-        _score_here(answer, scores, jobs)
+    if options.scores:
+        _score_here(answer, options.scores, options.jobs)
     with Bar(question.plan.title) as bar:
         writer.write_result(answer, staging.folder, step=bar.on_step)
-        if report:
+        if options.report:
             with staging.drawing():
-                answer._draw(staging.folder, bar.on_step, pdf=pdf)
+                answer._draw(staging.folder, bar.on_step, pdf=options.pdf)
     return answer
 
 
 def _study_into(
     question: Question,
     unfinished: output_folder.Resumable,
-    jobs: int | None,
+    options: RunOptions,
     more: Mapping[int, Result],
     *,
-    scores: Segments | None,
     executor: Any,
     last: bool,
-    memory_limit: float | None,
 ) -> Study:
     """Run a study and write it; ``more`` are runs that are known from elsewhere and are copied.
 
@@ -345,10 +320,7 @@ def _study_into(
     """
     wanted = [i for i in range(len(question.plan)) if i not in more]
     gathered = concatenation.Gathered()
-    found = runs_into(
-        question, wanted, unfinished, jobs, scores=scores, executor=executor, ended=gathered.add,
-        memory_limit=memory_limit,
-    )  # fmt: skip
+    found = runs_into(question, wanted, unfinished, options, executor=executor, ended=gathered.add)
     if last and hasattr(executor, "release"):  # others are closed by those who made them
         executor.release()
     runs = {**more, **found}
@@ -363,12 +335,10 @@ def runs_into(
     question: Question,
     wanted: Sequence[int],
     unfinished: output_folder.Resumable,
-    jobs: int | None,
+    options: RunOptions,
     *,
-    scores: Segments | None,
     executor: Any = None,
     ended: Callable[[int, _core.Outcome | Rows], None] = lambda *_: None,
-    memory_limit: float | None = None,
 ) -> dict[int, Result]:
     """Write runs as they end, to bound memory and to skip finished runs on restart.
 
@@ -392,42 +362,37 @@ def runs_into(
         unfinished.check()
         return reader.keep_run(result, place(i))
 
-    there = {i: run for i in wanted if (run := _finished(place(i)))}
+    complete = [i for i in wanted if (place(i) / output_folder.MANIFEST).exists()]
+    there = {i: run for i in complete if (run := reader.reread(place(i)))}
     say_news(unfinished.news)
     if there:
         say_news([f"{len(there)} of {len(wanted)} runs were there already"])
     missing = [i for i in wanted if i not in there]
-    _check_room(question, missing, unfinished, jobs)
+    _check_room(question, missing, unfinished, options.jobs)
     with Bar(plan.title) as bar:
         found = there | api.collect(
             question,
             missing,
-            jobs=jobs,
+            jobs=options.jobs,
             on_progress=bar.on_progress,
             keeping=api.Keeping(
                 keep, written, place, kept=lambda i: unfinished.finish(place(i)), ended=ended
             ),
             executor=executor,
             tables="folder",
-            memory_limit=memory_limit,
+            memory_limit=options.memory_bytes,
         )
-    if scores:
+    if options.scores:
         # Of copies, so that what is read for the scores does not stay in memory.
         copies = ((i, reader.moved(run, place(i))) for i, run in found.items())
-        _score(plan.title, copies, scores, jobs, lambda i, it: writer.write_scores(it, place(i)))
+        _score(
+            plan.title, copies, options.scores, options.jobs,
+            lambda i, it: writer.write_run_table(place(i), "scores", it),
+        )  # fmt: skip
     return found
 
 
-def run_shard(
-    question: Question,
-    shard: Shard,
-    out: Path | None = None,
-    *,
-    jobs: int | None = None,
-    overwrite: bool = False,
-    scores: Segments | None = None,
-    memory_limit: float | None = None,
-) -> Path:
+def run_shard(question: Question, shard: Shard, options: RunOptions) -> Path:
     """Run one shard of a study into a folder, and return the folder.
 
     Raises:
@@ -444,14 +409,14 @@ def run_shard(
         most = f"{total} shards" if total > 1 else "one shard"
         raise BadInputError(f"--shard {shard}: the study has {total} runs, so at most {most}")
     key = writer.key(question)
-    claim = output_folder.Claim(KIND, f"{question.name} {shard}", question.absolute, overwrite)
+    claim = output_folder.Claim(
+        KIND, f"{question.name} {shard}", question.absolute, options.overwrite
+    )
     wanted = shard.runs(total)
-    folder = out or shard.folder(question.name)
+    folder = options.out or shard.folder(question.name)
     parts = f"{key}-{shard.number}-of-{shard.of}"
     with output_folder.Resumable(folder, parts, len(wanted), claim) as unfinished:
-        found = runs_into(
-            question, wanted, unfinished, jobs, scores=scores, memory_limit=memory_limit
-        )
+        found = runs_into(question, wanted, unfinished, options)
         file_access.write_text(unfinished.folder / "scenario.toml", question.text)
         manifest = {
             **writer.header(KIND),
@@ -480,15 +445,11 @@ def run_shard(
 
 
 def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
-    """Run one shard of a study, and print where it is."""
     shard = Shard.parse(text)
     question = read(scenario, set=sets_of(options.set), seed=options.seed)
     if options.scores:
         check_scores(question)
-    where = run_shard(
-        question, shard, options.out, jobs=options.jobs, overwrite=options.overwrite,
-        scores=options.scores, memory_limit=options.memory_bytes,
-    )  # fmt: skip
+    where = run_shard(question, shard, options)
     if options.json:
         print_json(reader.check(where, (KIND,)))
         return
@@ -498,10 +459,6 @@ def say_shard(scenario: Path, text: str, options: RunOptions) -> None:
     print(visible(f"Shard {shard} of {question.name}: {len(shard.runs(total))} of {total} runs"))
     asked = options.out or shard.folder(question.name)
     say_where(as_asked(where, asked), False)
-
-
-def _finished(folder: Path) -> Result | None:
-    return reader.reread(folder) if (folder / output_folder.MANIFEST).exists() else None
 
 
 def _check_room(

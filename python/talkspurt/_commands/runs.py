@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from talkspurt._cluster import Address
 
 MAX_BINS = 1_000_000
-"""Maximum number of time bins (rows)."""
 
 
 def run(

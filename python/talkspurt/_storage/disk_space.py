@@ -88,11 +88,7 @@ def count(plan: _core.Plan, runs: Collection[int], jobs: int | None = None) -> l
 def check(need: float, what: str, target: Path, instead: str = "choose another --out") -> None:
     """Print the size of a large output; raise an error if the disk cannot hold it.
 
-    Args:
-        need: bytes.
-        what: the output.
-        target: its location; need not exist.
-        instead: advice if there is no space.
+    ``target`` need not exist; ``instead`` is the advice if there is no space.
 
     Raises:
         StoreError: if it would take more than nine tenths of the free space.

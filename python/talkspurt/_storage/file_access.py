@@ -141,7 +141,6 @@ def first_bytes(file: Path, count: int) -> bytes:
 
 @contextlib.contextmanager
 def _regular(file: Path) -> Iterator[IO[bytes]]:
-    """A regular file, open for reading."""
     _check_regular(file, file.stat().st_mode)
     # Check again, because the name may now refer to another file; without O_NONBLOCK a pipe would
     # block. Regular files ignore it.
@@ -204,12 +203,10 @@ def _write_out(folder: Path) -> bool:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a text file; a failure names the file."""
     write_bytes(file, text.encode("utf-8"))
 
 
 def write_bytes(file: Path, data: bytes) -> None:
-    """Write a file; a failure names the file."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
@@ -259,24 +256,18 @@ MAX_TEXT = 512 << 20
 
 
 def read_text(file: Path) -> str:
-    """A text file of a result; a failure names the file."""
     with reading(file):
         return read_bytes(file, MAX_TEXT).decode()
 
 
 def read_json(file: Path) -> Any:
-    """A JSON file of a result; a failure names the file."""
     text = read_text(file)
     with reading(file):
         return from_json(text)
 
 
 def from_json(text: str | bytes) -> Any:
-    """The value of a JSON document, whose numbers are finite and whose texts are Unicode.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """The value of a JSON document, whose numbers are finite and whose texts are Unicode."""
     try:
         found = json.loads(text, parse_float=_finite, parse_constant=_finite)
         # Escapes can make half of a surrogate pair, which UTF-8 cannot represent.
@@ -300,7 +291,6 @@ def _finite(text: str) -> float:
 
 
 def to_json(value: Any) -> str:
-    """Indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -318,7 +308,6 @@ def files_in(folder: Path) -> Iterator[Path]:
 
 
 def folders_in(folder: Path) -> Iterator[Path]:
-    """All folders below a folder."""
     for above, names, _ in os.walk(folder):
         yield from (Path(above, name) for name in names if not Path(above, name).is_symlink())
 

@@ -78,7 +78,6 @@ class Claim:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Claim:
-        """The identity of an existing folder."""
         kind = str(manifest.get("kind"))
         name = manifest.get("name" if kind in ("result", "study") else "study")
         if kind == "shard":
@@ -107,9 +106,7 @@ class Staging:
     ...     staging.commit()
 
     Attributes:
-        target: the requested folder.
         far: where the folder is uploaded to, if anywhere.
-        folder: the folder to write to.
         news: messages about other folders found.
         undrawn: why the report could not be written, if it could not.
     """
@@ -254,7 +251,6 @@ class Staging:
                 self._lock.close()
 
     def _remove(self, error: BaseException | None) -> None:
-        """Remove what was not committed."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _name_what_was_asked_for(self, error: BaseException) -> None:
@@ -331,7 +327,6 @@ class Resumable(Staging):
 
     @property
     def finished(self) -> list[Path]:
-        """Folders of the finished parts."""
         return _finished(self.folder)
 
     def _others(self) -> Iterator[Path]:
@@ -624,7 +619,6 @@ def refuse_file(
 
 
 def listed(manifest: Mapping[str, Any]) -> set[str]:
-    """The files that a manifest lists."""
     found = manifest.get("files")
     return {str(name) for name in found} if isinstance(found, list) else set()
 

@@ -40,11 +40,7 @@ from talkspurt.scenarios.resolved import as_written
 
 
 def check(folder: Path, kinds: Collection[str] = ("result", "study")) -> dict[str, Any]:
-    """The manifest of a result or study, or of another of these kinds.
-
-    Raises:
-        StoreError: if the folder holds none, or one of another format.
-    """
+    """The manifest of a result or study, or of another of these kinds."""
     manifest = _read_manifest(folder)
     kind = manifest.get("kind")
     if kind == "reproduction":

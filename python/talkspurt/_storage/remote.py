@@ -290,11 +290,7 @@ def _pieces(all_of_them: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack a run, which gets its name when it is complete.
-
-    Raises:
-        tarfile.TarError: if the archive is damaged, or has anything but files of the run.
-    """
+    """Unpack a run, which gets its name when it is complete."""
     part = output_folder.part(folder)
     with tarfile.open(archive) as packed:
         for member in packed:

@@ -33,7 +33,6 @@ from talkspurt.scenarios.resolved import as_written
 from talkspurt.scenarios.source import Question
 
 AUDIO = "audio"
-"""The folder of recordings."""
 
 
 def header(kind: str) -> dict[str, Any]:
@@ -60,13 +59,13 @@ def write_result(
         if table.is_empty():
             empty[name] = {column: str(kind) for column, kind in table.schema.items()}
             continue
-        _write_table(folder, name, table)
+        write_run_table(folder, name, table)
     if result.origin is Origin.IMPORTED:
-        _write_table(folder, "packets", result.packets())
+        write_run_table(folder, "packets", result.packets())
     if (excerpt := result.excerpt) is not None:
-        _write_table(folder, "excerpt", excerpt)
+        write_run_table(folder, "excerpt", excerpt)
     if result.is_scored:
-        write_scores(result.scores, folder)
+        write_run_table(folder, "scores", result.scores)
     # Captures and packets, written during the run.
     for file in result._files():
         if file.parent != folder:
@@ -94,12 +93,7 @@ def _indented(text: str) -> str:
     return to_json(json.loads(text))
 
 
-def write_scores(table: pl.DataFrame, folder: Path) -> None:
-    """Write the scores of a run's calls to its folder."""
-    _write_table(folder, "scores", table)
-
-
-def _write_table(folder: Path, name: str, table: pl.DataFrame) -> None:
+def write_run_table(folder: Path, name: str, table: pl.DataFrame) -> None:
     """Write a table of a run, with what its columns mean."""
     write_table(folder / f"{name}.parquet", table, dictionary.columns(dictionary.fields(name)))
 

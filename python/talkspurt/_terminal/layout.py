@@ -70,7 +70,6 @@ class Column:
 
 
 def name(head: str, rank: int = 0) -> Column:
-    """A column of names."""
     return Column(head, rank, "name")
 
 
@@ -79,11 +78,9 @@ class Table:
     """A table with its notes.
 
     Attributes:
-        title: shown above.
         columns: names first.
         rows: cells in the order of the columns; numbers may have several lines.
         file: where dropped columns can be read.
-        notes: shown below.
         legend: explanations, each beginning with its mark; shown if the mark is in a column shown.
     """
 
@@ -291,7 +288,6 @@ def _words(head: str) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """The width of the longest line."""
     return max(map(cell_len, text.split("\n")))
 
 

@@ -43,7 +43,7 @@ def silent(*, wanted: bool) -> Iterator[None]:
 def say_news(news: Iterable[str]) -> None:
     """Report what was found in place of an output folder, and the like."""
     for words in () if _silent.get() else news:
-        print(f"talkspurt: {visible(words)}", file=sys.stderr)
+        print(f"talkspurt: {visible(words)}", file=sys.stderr, flush=True)
 
 
 class Bar:
@@ -68,7 +68,6 @@ class Bar:
         return self
 
     def on_progress(self, progress: Progress) -> None:
-        """Show the progress of the runs."""
         note = f"{progress.finished}/{progress.total} runs" if progress.total > 1 else ""
         self.on_fraction(progress.fraction, note)
 

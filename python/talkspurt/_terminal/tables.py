@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from talkspurt import intervals, scores
-from talkspurt._lazy import pl
 from talkspurt._storage.file_access import file_name
 from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, height, say
@@ -60,7 +59,7 @@ def print_result(result: RunData, out: Console | None = None) -> None:
     _of_view("Video", "video", videos).print(out)
     _flows(rows).print(out)
     _links(result.links.to_dicts()).print(out)
-    _warn(result.flows, out)
+    _say_all([f"Warning: {words}" for words in cautions(result.flows)], out, "yellow")
     _print_answer(found, out)
 
 
@@ -102,19 +101,11 @@ def print_answer(found: Answer, out: Console | None = None) -> None:
         say(line, out)
 
 
-def _say_all(sentences: Sequence[str], out: Console) -> None:
+def _say_all(sentences: Sequence[str], out: Console, style: str = "") -> None:
     """Sentences below a table, each with a hanging indent."""
     for words in sentences:
-        say(words, out)
+        say(words, out, style)
     if sentences:
-        out.print()
-
-
-def _warn(flows: pl.DataFrame, out: Console) -> None:
-    found = cautions(flows)
-    for words in found:
-        say(f"Warning: {words}", out, "yellow")
-    if found:
         out.print()
 
 
@@ -134,13 +125,10 @@ SCORES = "scores.parquet"
 
 def _heads(view: str, hidden: Collection[str] = ()) -> list[Column]:
     """The columns of a view of a run: names, then its metrics but the hidden ones."""
-    first = [name("link")] if view == "links" else [name(NAMED.get(view, "flow")), name("over")]
+    row = "call" if view == "calls" else "flow"
+    first = [name("link")] if view == "links" else [name(row), name("over")]
     shown = {column(measure): it for measure, it in VIEWS[view].items() if measure not in hidden}
     return first + [Column(one.title, it.rank, full=one.long_title) for one, it in shown.items()]
-
-
-NAMED = {"calls": "call"}
-"""What a row of a view is, if not a flow."""
 
 
 def _users(rank: int) -> Column:
@@ -164,7 +152,7 @@ def _of_view(
 ) -> Table:
     """Flows of a run with the metrics of a view."""
     names = [measure for measure in VIEWS[view] if measure not in hidden]
-    cells = [[*_ends(row), *_values(row, names)] for row in rows]
+    cells = [[row["name"], row["transport"] or "–", *_values(row, names)] for row in rows]
     return Table(title, _heads(view, hidden), **_cut(cells, FLOWS))
 
 
@@ -176,10 +164,6 @@ def _calls(rows: list[dict[str, Any]], judged_by: Sequence[str] = ()) -> Table:
     grade, cells = column("r_factor"), zip(table.rows, rows, strict=False)
     table.rows = [[*it, _satisfaction(row["r_factor"], grade.outside(row))] for it, row in cells]
     return replace(table, columns=[*table.columns, _users(2)])
-
-
-def _ends(row: Mapping[str, Any]) -> list[Cell]:
-    return [row["name"], row["transport"] or "–"]
 
 
 def _sound(of: RunData | StudyData, out: Console) -> None:
@@ -229,7 +213,6 @@ def _links(rows: list[dict[str, Any]]) -> Table:
 CALL_COLUMNS = tuple(VIEWS["study_calls"])
 FLOW_COLUMNS = tuple(VIEWS["study_flows"])
 VIDEO = tuple(VIEWS["video"])
-"""The measures of a flow of video."""
 USERS, LAST = 3, 18
 """Rank of the users' satisfaction in a study, and of metrics that no table shows unasked."""
 
@@ -264,18 +247,12 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
     for axis, frame in study.comparisons(columns).items():
         rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
         _difference(study, "Paired differences", axis, rows, columns).print(out)
-    if study.is_scored:
-        _sound_differences(study, out)
-    _warn(study.flows, out)
-    _print_answer(found, out)
-
-
-def _sound_differences(study: StudyData, out: Console) -> None:
-    """Paired differences of the scores of the sound along each axis."""
-    for axis, frame in study.comparisons(tuple(MODELS)).items():
+    for axis, frame in study.comparisons(tuple(MODELS)).items() if study.is_scored else ():
         rows = [row for row in study.rows(frame) if row["mean"] is not None]
         title = "Paired differences of the scores of the sound"
         _difference(study, title, axis, rows, tuple(MODELS)).print(out)
+    _say_all([f"Warning: {words}" for words in cautions(study.flows)], out, "yellow")
+    _print_answer(found, out)
 
 
 def _difference(
@@ -464,7 +441,6 @@ def _headed(measure: str) -> Column:
 
 
 def _cell(row: Row | None) -> str:
-    """A mean with its interval."""
     return _spaced(*intervals.texts(row))
 
 
@@ -517,7 +493,6 @@ def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
 
 
 def _both(measure: str, mean: float | None, half: float | None) -> str:
-    """A mean, and half its interval below."""
     if mean is None:
         return "–"
     _, scale, digits, _ = BOTH[measure]

@@ -35,9 +35,7 @@ _UNSAFE_IN_LINES = re.compile(f"[{_IN_LINES}]")
 def visible(text: str, *, lines: bool = False) -> str:
     r"""The text with every non-printing character escaped, as in ``\u202e``.
 
-    Args:
-        text: untrusted text.
-        lines: whether line breaks and tabs are permitted.
+    With ``lines``, line breaks and tabs are permitted.
     """
     return (
         text
@@ -150,12 +148,10 @@ class Screen(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """That of the underlying stream."""
         return str(cast("Any", self.stream).encoding)
 
     @property
     def buffer(self) -> Any:
-        """The byte stream, for data."""
         return cast("Any", self.stream).buffer
 
     def write(self, text: str) -> int:
@@ -165,20 +161,16 @@ class Screen(io.TextIOBase):
         return len(text)
 
     def writable(self) -> bool:
-        """Always."""
         return True
 
     def flush(self) -> None:
-        """Flush the underlying stream."""
         with contextlib.suppress(*self._careless):
             self.stream.flush()
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         return self.stream.isatty()
 
     def fileno(self) -> int:
-        """The underlying file descriptor."""
         return self.stream.fileno()
 
 

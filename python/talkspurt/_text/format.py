@@ -38,7 +38,6 @@ def verdict(r_factor: float | None) -> Verdict | None:
 
 
 MAX_LISTED = 20
-"""Names that an error lists, at most."""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -7,16 +7,14 @@ differences, it asks for.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import _core
 from talkspurt.results.concatenation import RUN
 from talkspurt.results.run_data import RunData
 from talkspurt.results.study_data import StudyData
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 TEXTS = (
     "name", "transport", "group", "quality_limits", "quality_note", "estimate_limits", "stand_in",

@@ -5,7 +5,7 @@ They are derived from the flows table, or from a scenario before it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from talkspurt import _core
@@ -38,13 +38,15 @@ def openings(resolved: str) -> list[str]:
         and (source := flow.get("source", {})).get("kind") == "speech"
         and not source.get("lead")
     }
-    return _few(
+    said = [
         f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
         f"{kind.upper()}, and the fixed playout buffer counts from its "
         "arrival: it is that much later for the whole call"
         for name, kind in hurried.items()
         if kind in HANDSHAKES
-    )
+    ]
+    more = len(said) - MAX_FLOWS
+    return [*said[:MAX_FLOWS], f"and {more} more flows likewise"] if more > 0 else said
 
 
 def out_of_range(row: Mapping[str, Any], score: str = "mos") -> list[str]:
@@ -52,9 +54,3 @@ def out_of_range(row: Mapping[str, Any], score: str = "mos") -> list[str]:
     # Results of earlier versions have no such column.
     limits = row.get("quality_limits" if score == "mos" else "estimate_limits")
     return limits.split("; ") if limits else []
-
-
-def _few(words: Iterable[str]) -> list[str]:
-    said = list(words)
-    more = len(said) - MAX_FLOWS
-    return [*said[:MAX_FLOWS], f"and {more} more flows likewise"] if more > 0 else said

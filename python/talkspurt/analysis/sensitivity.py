@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from talkspurt.results.study_data import StudyData
 
 RESAMPLES = 999
-"""Bootstrap samples."""
 SEED = 1
 """Seed of the bootstrap: equal results give equal intervals."""
 INDICES = {
@@ -34,7 +33,6 @@ INDICES = {
     "r2": "R²",
     "rank_r2": "R² of ranks",
 }
-"""Names of the indices."""
 CONSTANT = "the measure is the same at every point"
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -49,8 +47,6 @@ class Estimate:
         index: ``first``, ``total``, ``src``, ``prcc``, or of the whole regression ``r2`` and
             ``rank_r2``, without a factor.
         value: the index; None if it is not defined.
-        low: lower end of its interval.
-        high: upper end of its interval.
     """
 
     factor: str | None

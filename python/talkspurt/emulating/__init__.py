@@ -382,7 +382,8 @@ class Emulation:
         real_time["commands"] = [
             {
                 # Words need not be UTF-8, as the names of files.
-                "node": it.node, "command": [_readable(at) for at in it.words],
+                "node": it.node,
+                "command": [os.fsencode(at).decode(errors="replace") for at in it.words],
                 "status": it.status, "stopped": it.is_stopped,
             }
             for it in self.commands
@@ -419,7 +420,9 @@ class Emulation:
 
     def _set_up(self) -> None:
         every = json.loads(_core.nodes(self.question.plan, 0))
-        hosts = _hosts(every)
+        lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
+        lines += [f"{at} {it['name']}" for it in every for at in (*it["v4"], *it["v6"])]
+        hosts = "\n".join([*lines, ""])
         mine = {it["name"]: it for it in every}
         for name in self.names:
             wanted = {
@@ -531,13 +534,3 @@ class Emulation:
 
 MAX_MTU = 65_000
 """A TUN device's packets are not longer."""
-
-
-def _readable(word: str) -> str:
-    return os.fsencode(word).decode(errors="replace")
-
-
-def _hosts(nodes: Sequence[Mapping[str, Any]]) -> str:
-    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
-    lines += [f"{at} {it['name']}" for it in nodes for at in (*it["v4"], *it["v6"])]
-    return "\n".join(lines) + "\n"

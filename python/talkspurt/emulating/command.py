@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from talkspurt._commands.options import EmulateOptions
 from talkspurt._commands.running import as_asked, say_where, sets_of
 from talkspurt._storage import interrupts, output_folder, writer
 from talkspurt._terminal.console import console, say
+from talkspurt._terminal.progress import say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt._text.format import time_text
 from talkspurt.emulating import Command, Emulation, account, namespaces, read_emulated
@@ -34,13 +34,7 @@ CTRL_C_S = 1.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """A command to start.
-
-    Attributes:
-        node: where.
-        words: the command and its arguments.
-        serves: whether the emulation does not wait for its end.
-    """
+    """A command to start at a node; the emulation does not wait for the end of one that serves."""
 
     node: str
     words: tuple[str, ...]
@@ -103,8 +97,7 @@ def run(
         else:
             claim = output_folder.Claim("run", question.name, question.absolute, options.overwrite)
             with output_folder.Staging(folder, claim) as staging:
-                for words in () if quiet else staging.news:
-                    print(f"talkspurt: {visible(words)}", file=sys.stderr)
+                say_news(() if quiet else staging.news)
                 emulation = Emulation(question, nodes, folder=staging.folder)
                 status = _execute(emulation, commands, shell, most_s, quiet=quiet)
                 answer = emulation.result
@@ -122,8 +115,7 @@ def run(
                 where = staging.commit()
                 answer = answer.moved(where)
         if as_json or quiet:
-            for words in account.failures(answer.manifest["real_time"]):
-                _say(words)
+            say_news(account.failures(answer.manifest["real_time"]))
         if as_json:
             print_json(answer.to_json())
         elif not quiet:
@@ -175,9 +167,9 @@ def _execute(
     with emulation:
         try:
             if not quiet:
-                _say(_beginning(emulation, most_s))
+                say_news([_beginning(emulation, most_s)])
             if len(emulation.names) == 1 and not quiet:
-                _say("no other node answers: --serve NODE -- COMMAND starts a program there")
+                say_news(["no other node answers: --serve NODE -- COMMAND starts a program there"])
             # Servers first, in any order of the command line.
             servers = [one for one in commands if one.serves]
             with emulation.listening([one.node for one in servers]):
@@ -198,22 +190,20 @@ def _execute(
                 emulation.wait(awaited, CTRL_C_S)
         finally:
             if shell is not None:
-                _take_terminal()
+                # Read and be stopped by the terminal again, which the shell took for itself.
+                with contextlib.suppress(OSError), Path("/dev/tty").open() as terminal:
+                    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+                    os.tcsetpgrp(terminal.fileno(), os.getpgrp())
+                    signal.signal(signal.SIGTTOU, before)
     for it in awaited:
         if it.is_stopped and not quiet:
-            _say(f"{it.node}: {it.words[0]} was ended with the emulation")
+            say_news([f"{it.node}: {it.words[0]} was ended with the emulation"])
     if account.failures(emulation.result.manifest["real_time"]):
         return 2
     ended = (it.status for it in (*awaited, *serving) if not it.is_stopped)
-    return next((_exit_status(status) for status in ended if status), 0)
-
-
-def _take_terminal() -> None:
-    """Read and be stopped by the terminal again, which the shell took for itself."""
-    with contextlib.suppress(OSError), Path("/dev/tty").open() as terminal:
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        os.tcsetpgrp(terminal.fileno(), os.getpgrp())
-        signal.signal(signal.SIGTTOU, before)
+    status = next(filter(None, ended), 0)
+    # As shells have it: 128 and the number of a signal.
+    return status if status >= 0 else 128 - status
 
 
 def _started(emulation: Emulation, it: Wanted) -> Command:
@@ -225,11 +215,6 @@ def _started(emulation: Emulation, it: Wanted) -> Command:
         ) from None
 
 
-def _exit_status(status: int) -> int:
-    """As shells have it: 128 and the number of a signal."""
-    return status if status >= 0 else 128 - status
-
-
 def _duration_s(question: Question) -> float:
     return float(values(question.plan.resolved(0))["duration"])
 
@@ -239,10 +224,6 @@ def _beginning(emulation: Emulation, most_s: float | None) -> str:
     length = time_text(_duration_s(emulation.question) if most_s is None else most_s)
     how = "" if emulation.is_real_time else "; without real-time priority, packets may be late"
     return f"emulating {emulation.question.name} for {length}: {', '.join(where)}{how}"
-
-
-def _say(words: str) -> None:
-    print(f"talkspurt: {visible(words)}", file=sys.stderr, flush=True)
 
 
 def say_account(result: Result) -> None:

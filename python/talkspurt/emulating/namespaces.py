@@ -131,7 +131,6 @@ class Node:
     """A node's namespaces, and the commands in them.
 
     Attributes:
-        name: the node's name.
         device: the descriptor of its TUN device.
     """
 
@@ -238,7 +237,6 @@ class Node:
 
 
 def _unshared(link: int) -> subprocess.Popen[str]:
-    """Start the first process of a node in namespaces of its own."""
     spaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.getuid() != 0:
         spaces = ["--user", "--map-root-user", *spaces]

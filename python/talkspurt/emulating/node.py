@@ -258,11 +258,7 @@ def send(link: socket.socket, message: dict[str, Any], files: list[int] | None =
 
 
 def receive(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and its descriptors.
-
-    Raises:
-        EOFError: if the other end is closed.
-    """
+    """The next message and its descriptors."""
     try:
         data, files, _, _ = socket.recv_fds(link, MAX_BYTES, 4)
     except ConnectionResetError:

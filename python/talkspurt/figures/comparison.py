@@ -125,7 +125,6 @@ def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | 
 def _words(
     keys: Sequence[str], shared: panel.Sharing, part: panel.Key, between: str = " · "
 ) -> str:
-    """The settings of a panel."""
     named = ((keys[i], value) for i, value in zip(shared.apart, part, strict=True))
     return between.join(value if key == "flow" else f"{key} {value}" for key, value in named)
 

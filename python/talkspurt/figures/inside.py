@@ -39,10 +39,8 @@ class Panel(NamedTuple):
     """Gauges with one axis.
 
     Attributes:
-        name: the name of the report's chart.
         lines: the gauges; the input of a rate is drawn on top of it, thinner.
         unit: the label of the axis of the figure.
-        share: its share of the figure's height.
     """
 
     name: str
@@ -69,13 +67,11 @@ PANELS = {
 }
 """What is shown of a sender that has a gauge."""
 FILLED = ("pipe", "tokens")
-"""Gauges whose area is filled."""
 TITLES = {
     "rate": ("the allowed rate and what it is made of", 5.6),
     "cwnd_packets": ("congestion window, and what fills it", 4.2),
     "encoding": ("tokens saved, and the encoding they hold", 3.9),
 }
-"""Title and height of the figure."""
 
 
 def directions(result: RunData, gauge: str) -> list[str]:

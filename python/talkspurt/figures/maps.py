@@ -31,7 +31,6 @@ FIXED = {
 }
 """Colour scales that are the same in every study: the range of the scale or of the E-model."""
 MAX_MAPS = 6
-"""Maximum flows with their own map."""
 MAX_WIDTH = 16.0
 """Maximum width of a map in inches."""
 
@@ -75,7 +74,6 @@ class Cell:
 
 
 Cells = dict[tuple[str, str], Cell]
-"""The cells of a map, by label of both axes."""
 
 
 def cell(row: Mapping[str, Any], scale: float) -> Cell:
@@ -117,7 +115,6 @@ def draw(
 
 
 def _norm(shown: Quantity, name: str, values: Sequence[float]) -> Normalize:
-    """The colour scale."""
     low, high = min(values), max(values)
     if name in FIXED:
         low, high = (end * shown.scale for end in FIXED[name])

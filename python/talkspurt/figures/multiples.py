@@ -6,21 +6,17 @@ The report's charts and the figures distribute the lines of flows alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from talkspurt._text.format import rate_text
 from talkspurt.figures.style import FAMILIES, Style
 from talkspurt.metrics.bins import sided
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 MAX_LINES = 6
-"""Maximum lines in a panel."""
 MAX_FLOWS = 24
-"""Maximum flows drawn."""
 
 
 class Panel(NamedTuple):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from talkspurt.results.study_data import StudyData
 
 MAX_LINES = 6
-"""Maximum lines in a panel."""
 MAX_ALIKE = 3
 """Maximum lines of one colour in a panel: dashes and marker fills distinguish them."""
 MAX_PANELS = 24
@@ -53,13 +52,7 @@ NO_BAR = "No bar: every replication gave this value, so that there is no interva
 
 @dataclass(frozen=True)
 class Line:
-    """The means of one flow under one setting of the other axes.
-
-    Attributes:
-        key: the flow and the settings.
-        rows: rows of the summary, along the x axis.
-        styles: the style of the flow's kind and transport, row by row.
-    """
+    """The means of one flow under one setting of the other axes."""
 
     key: Key
     rows: list[Row]
@@ -180,7 +173,11 @@ def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
     """The means of a measure along an axis, flow by flow."""
     others = [other.column for other in study.axes if other is not axis]
     transports = _transports(study)
-    kinds = _kinds(study)
+    kinds = {
+        row.get("group") or row["name"]: kind_of(row.get("source"))
+        for run in study.runs
+        for row in run.flows.iter_rows(named=True)
+    }
     found: dict[Key, Line] = {}
     for row in study.rows(study.summary([name])):
         if row["mean"] is None:
@@ -192,15 +189,6 @@ def lines_over(study: StudyData, axis: Axis, name: str) -> list[Line]:
         line.styles.append(transport_style(transports[setting], kinds[row["flow"]]))
     flows = list(dict.fromkeys(line.key[0] for line in found.values()))
     return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
-
-
-def _kinds(study: StudyData) -> dict[str, str]:
-    """The kind of traffic of each flow and group."""
-    return {
-        row.get("group") or row["name"]: kind_of(row.get("source"))
-        for run in study.runs
-        for row in run.flows.iter_rows(named=True)
-    }
 
 
 def _transports(study: StudyData) -> dict[Key, str]:

@@ -53,7 +53,6 @@ WHISKERS = (5, 95)
 """Percentiles at the ends of a box's whiskers."""
 NO_WHISKER = "No whisker: every replication gave this value, so that there is no interval."
 MAX_STEPS = 400
-"""Steps of a CDF."""
 
 
 Looks = Mapping[str, style.Style]
@@ -216,7 +215,6 @@ class _Sheet:
         return (self.drawn.by, self.drawn.kind, *self.named.items())
 
     def legend(self, figure: Figure | SubFigure) -> None:
-        """Draw the legend beside the panels."""
         if self.named:
             _legend(self.drawn, figure, self.drawn.by or "transport", self.named)
 
@@ -272,7 +270,6 @@ class _Sheet:
 
 
 def _words(drawn: Plot, key: Sequence[str]) -> str:
-    """The settings of a panel."""
     named = zip(drawn.rest, key, strict=True)
     return " · ".join(label if name == drawn.place else f"{name} {label}" for name, label in named)
 
@@ -315,7 +312,6 @@ def _legend(drawn: Plot, figure: Figure | SubFigure, title: str, looks: Looks) -
 
 
 def _said(drawn: Plot, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Notes on intervals, means over time, and marks."""
     if against(drawn.one) is not None:
         drawn.notes.append("Means over each run.")
     several, of_bars = drawn.study.replications > 1, drawn.kind == "bars"
@@ -331,7 +327,6 @@ def _of_runs(drawn: Plot, what: str, count: int) -> str:
 
 
 def _cells(drawn: Plot, found: Sequence[Part]) -> dict[tuple[str, str], list[Part]]:
-    """The parts under each label of ``over`` and ``by``."""
     cells: dict[tuple[str, str], list[Part]] = {}
     assert drawn.over is not None
     for part in found:
@@ -440,7 +435,6 @@ def _transports_to_name(drawn: Plot) -> dict[str, style.Style]:
 
 
 def _bars(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bottom: bool) -> None:
-    """Grouped bars over an axis."""
     assert drawn.over is not None
     rows = _rows(drawn, found)
     labels, size = drawn.labels(drawn.over), drawn.quantity.scale
@@ -515,7 +509,6 @@ OF_BOUNDS = "Values outside the range of their model count with their upper boun
 
 
 def _pooled(found: Sequence[Part]) -> Numbers:
-    """All values of some parts."""
     values: Numbers = np.concatenate([part.y for part in found])
     finite: Numbers = values[np.isfinite(values)]
     return finite
@@ -587,7 +580,6 @@ def _curves(drawn: Plot, ax: Axes, found: Sequence[Part], columns: float, *, bot
 
 
 def _mean(drawn: Plot, label: str, look: style.Style, its: Sequence[Part]) -> chart.Line:
-    """The mean of several runs, with its interval."""
     size = drawn.quantity.scale
     if its[0].until_s and len(its) == 1:
         return _single(drawn, label, look, its[0])
@@ -606,7 +598,6 @@ def _mean(drawn: Plot, label: str, look: style.Style, its: Sequence[Part]) -> ch
 
 
 def _single(drawn: Plot, label: str, look: style.Style, part: Part) -> chart.Line:
-    """The values of one run."""
     assert part.x is not None
     x, y = part.x, part.y
     if part.until_s and len(x):

@@ -53,7 +53,6 @@ FATE_COLOURS = {
 """Outcomes of a voice frame, and pauses in which nothing was sent."""
 
 CAUSE_COLOURS = {"delay": ORANGE, "loss": "#3f464e", "codec": PURPLE}
-"""Impairments that reduce MOS."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,6 @@ TRANSPORTS = {
     "beritelli": (1, "h"),
     "icmp": (0, "*"),
 }
-"""Shade and marker of each transport."""
 OTHER = Style("#6b7280", "X")
 REAL = "real"
 """The source of flows of programs, in an emulation."""
@@ -247,7 +245,6 @@ logging.getLogger("matplotlib").addFilter(_is_no_advice)
 
 
 PNG_DPI = 160
-"""Pixels per inch of a PNG."""
 WIDTH = 7.2
 """Width of a figure in inches."""
 
@@ -383,14 +380,7 @@ def svg(figure: Figure) -> bytes:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure drawn as SVG, for files and for the report.
-
-    Attributes:
-        name: its file name.
-        svg: the picture.
-        width: in inches.
-        notes: the text below it.
-    """
+    """A figure drawn as SVG, for files and for the report, with its width in inches."""
 
     name: str
     svg: bytes

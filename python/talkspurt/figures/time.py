@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 DROP = "#8b1a1a"
 CAPACITY = "#8a939c"
 PARTS = dict(zip(mouth_to_ear.PARTS, ("#7D6CBB", "#C0609A", "#6b7280", "#B08A2E"), strict=True))
-"""Colours of the parts of mouth-to-ear delay."""
 
 
 def styles_of(result: RunData) -> dict[str, style.Style]:
@@ -101,18 +100,13 @@ def goodput(result: RunData, flow: str | None, link: str | None) -> Figure | Non
         x, y = rows["time_s"].to_numpy(), rows["capacity_bps"].to_numpy() / 1e3
         low, high = ax.get_ylim()
         ax.fill_between([0, *x], 0, [y[0], *y], color=CAPACITY, alpha=0.25, lw=0, step="pre")
-        ax.set_ylim(min(low, 0), capacity_limit(high, float(y.max())))
+        ax.set_ylim(min(low, 0), max(high, min(1.06 * float(y.max()), MAX_ABOVE * high)))
 
     return _of_flows(result, title, "goodput / kbit/s", chosen, curve, panels, behind)
 
 
 MAX_ABOVE = 4.0
 """A capacity is shown up to so many times the greatest goodput."""
-
-
-def capacity_limit(goodput: float, capacity: float) -> float:
-    """The end of the axis of goodput with a capacity behind it."""
-    return max(goodput, min(1.06 * capacity, MAX_ABOVE * goodput))
 
 
 def mouth_to_ear_parts(result: RunData, flow: str | None, link: str | None) -> Figure | None:
@@ -158,7 +152,6 @@ def _of_links(
     tables: dict[str, pl.DataFrame],
     draw: Callable[[Axes, pl.DataFrame, str], None],
 ) -> Figure | None:
-    """Links below each other."""
     if not tables:
         return None
     height = 1.2 + 1.35 * len(tables)
@@ -286,7 +279,6 @@ def _of_flows(
 
 
 COLUMNS = 2
-"""Columns of small multiples."""
 
 
 def in_panels(

@@ -38,7 +38,6 @@ HOLDS = "gauges"
 
 Kind = Literal["lines", "bars", "points", "box", "cdf", "map"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Kinds of figures of a measure."""
 TIME = "time"
 
 MAX_COLOURS = 12
@@ -54,9 +53,6 @@ class Part:
     Attributes:
         told: the label of each axis, and flow or link, transport and source.
         member: the flow; that of a ``count`` is one of several under one name.
-        transport: its transport; empty for a link.
-        replicate: the replication.
-        seed: its seed.
         y: the values; a single one without ``x``.
         x: where they are.
         until_s: the end of the run, to which the last value of a gauge holds.
@@ -159,7 +155,6 @@ def missing(study: StudyData, one: Metric, name: str | None) -> ValueError:
 
 
 def _names(study: StudyData, *, links: bool) -> list[str]:
-    """Names of all flows and groups, or of all links."""
     rows = (
         row
         for run in study.runs
@@ -308,12 +303,8 @@ class Plot:
     """A figure to be drawn.
 
     Attributes:
-        study: the runs.
-        one: the measure.
-        parts: its values.
         over: what the x axis is; None if it is the measure itself or a quantity of its own.
         by: what colours distinguish.
-        kind: its kind.
     """
 
     study: StudyData
@@ -466,7 +457,10 @@ def chosen(
     if by is None and kind != "map":
         numbers_only = kind == "cdf" and quantity is None
         left = [name for name in dims if name not in (over, place if numbers_only else None)]
-        by = _default_by(left, found)
+        # What changes the transport of a flow, or else the first axis with few values.
+        few = [name for name in left if len({part.told[name] for part in found}) <= MAX_COLOURS]
+        changing = (name for name in few if changed_by(name, found))
+        by = next(changing, next(iter([*few, *left]), None))
         several = len({part.told[TRANSPORT] for part in found}) > 1
         if by is None and numbers_only and several and not one.of_links:
             by = TRANSPORT
@@ -494,12 +488,6 @@ def _default_over(study: StudyData, one: Metric, dims: Sequence[str], by: str | 
     if best is not None and best.name in dims and best.name != by:
         return best.name
     return next((name for name in dims if name != by), None)
-
-
-def _default_by(left: Sequence[str], found: Sequence[Part]) -> str | None:
-    """What changes the transport of a flow, or else the first axis with few values."""
-    few = [name for name in left if len({part.told[name] for part in found}) <= MAX_COLOURS]
-    return next((name for name in few if changed_by(name, found)), next(iter([*few, *left]), None))
 
 
 def changed_by(name: str, found: Sequence[Part]) -> set[str]:

@@ -59,13 +59,7 @@ class Outcomes:
 
 
 def read(points: list[Point], *, delay_s: float | None, offset_s: float) -> Trace:
-    """The flows of one capture, or of the captures at both ends of a path.
-
-    Args:
-        points: one capture, or two.
-        delay_s: the network delay before a single capture, if known.
-        offset_s: the clock of the second capture minus that of the first.
-    """
+    """The flows of one capture, or of the captures at both ends of a path."""
     shift = [0, round(offset_s * 1e9)]
     start = min(point.rows[0]["time_ns"] - shift[i] for i, point in enumerate(points))
     end = max(point.rows[-1]["time_ns"] - shift[i] for i, point in enumerate(points))
@@ -97,7 +91,6 @@ ONE_POINT = (
     "packets lost before the capture are known by their numbers for RTP and DCCP, and not known "
     "for TCP, SCTP and other UDP",
 )
-"""What is not known by a single capture."""
 
 
 def _single(point: Point, made: Flows) -> None:

@@ -106,11 +106,7 @@ DCCP_DATA = (2, 4)
 
 
 class Demultiplexer:
-    """The flows of a capture.
-
-    Attributes:
-        found: the flows, in order of the first packets of their conversations.
-    """
+    """The flows of a capture, in order of the first packets of their conversations."""
 
     def __init__(self, rows: list[Row], sessions: Sessions) -> None:
         self.sessions = sessions
@@ -196,7 +192,8 @@ class Demultiplexer:
         """Streams that answer each other: the only ones of their type in each direction."""
         ordered = sorted(streams, key=lambda key: sources[key][0]["frame"])
         long = [key for key in ordered if len(sources[key]) > SHORT]
-        kinds = {key: _main_type(sources[key]) for key in long}
+        counts = {key: Counter(row["rtp_type"] for row in sources[key]) for key in long}
+        kinds = {key: count.most_common(1)[0][0] for key, count in counts.items()}
         pairs, taken = [], set()
         for key in ordered:
             if key in taken:
@@ -228,11 +225,6 @@ class Demultiplexer:
         return only(lambda _: True) or only(lambda one: kinds[one] == kinds[key])
 
 
-def _main_type(rows: list[Row]) -> int:
-    kind: int = Counter(row["rtp_type"] for row in rows).most_common(1)[0][0]
-    return kind
-
-
 def sources_of(talk: Conversation, sessions: Sessions) -> Sources:
     """The RTP sources of a conversation by sender and SSRC; empty if it carries none.
 
@@ -253,20 +245,20 @@ def sources_of(talk: Conversation, sessions: Sessions) -> Sources:
         for (end, _), rows in found.items()
     )
     if not certain:
-        media = sum(len(rows) for rows in found.values() if _is_successive(rows))
+        media = sum(len(rows) for rows in found.values() if 1 in _steps(_counted(rows)))
         media += sum(row["content"] == "rtcp" for row in talk.all) if media else 0
         evidence = sum(row["content"] not in BESIDE for row in talk.all)
         certain = 2 * media > evidence
     return found if certain else {}
 
 
-def _counted(rows: list[Row]) -> list[int] | None:
-    """The first numbers of a source, without copies; None if too few differ.
+def _counted(rows: list[Row]) -> list[int]:
+    """The first numbers of a source, without copies; none if too few differ.
 
     A constant or a length, where RTP has its number, repeats; packets of RTP may be captured twice.
     """
     seqs = [row["rtp_seq"] for row in rows[:MAX_COUNTED]]
-    return [seq for seq, _ in itertools.groupby(seqs)] if 2 * len(set(seqs)) >= len(seqs) else None
+    return [seq for seq, _ in itertools.groupby(seqs)] if 2 * len(set(seqs)) >= len(seqs) else []
 
 
 def _steps(numbers: list[int]) -> list[int]:
@@ -275,16 +267,11 @@ def _steps(numbers: list[int]) -> list[int]:
 
 def _is_certain(rows: list[Row]) -> bool:
     numbers = _counted(rows)
-    if numbers is None or len(set(numbers)) < CERTAIN:
+    if len(set(numbers)) < CERTAIN:
         return False
     steps = _steps(numbers)
     near = sum(1 <= step <= MAX_DROPOUT or step >= 65536 - MAX_MISORDER for step in steps)
     return 2 * near >= len(steps)
-
-
-def _is_successive(rows: list[Row]) -> bool:
-    numbers = _counted(rows)
-    return numbers is not None and 1 in _steps(numbers)
 
 
 def _rtcp_of(

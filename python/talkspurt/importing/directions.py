@@ -255,11 +255,9 @@ OPENINGS = {
     "dccp": {0: "request", 1: "response", 5: "close_request", 6: "close", 7: "reset"},
     "sctp": {1: "init", 2: "init_ack", 6: "abort", 7: "shutdown", 14: "shutdown_complete"},
 }
-"""Events of connections by kind of packet or chunk."""
 
 
 def _openings(way: Way, rows: list[Row]) -> None:
-    """Events of connections."""
     for row in rows:
         if row["protocol"] == "tcp":
             way.events += [(row["t"], flag) for flag in ("syn", "fin", "rst") if row[flag]]

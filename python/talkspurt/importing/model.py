@@ -11,18 +11,14 @@ class Packet:
     """One packet of a direction, end to end; None where the trace does not tell.
 
     Attributes:
-        number: its number among those of its sender.
         data: whether it has payload, or padding among those of a stream of RTP.
         ip_bytes: length of the IP packet; None for a packet that is only known to be missing.
-        sent_s: when it left the sender.
-        received_s: when it arrived.
         fate: as in the packets table; ``lost`` if only that is known.
         headers: bytes of the network's, the transport's and the media header.
         payload_bytes: bytes behind them.
         fresh_bytes: of these, those that no earlier packet had delivered.
         media_s: its RTP timestamp in seconds since the first packet's.
         noise: whether it is comfort noise (RFC 3389).
-        marker: RTP's marker.
         payload: where in the file the media that was captured begins and ends.
     """
 
@@ -60,13 +56,11 @@ class Speech:
 
     Attributes:
         codec: its name in scenarios.
-        packet_s: the length of a packet.
         first_s: where the media clock's zero lies, in seconds of the trace: the packet with the
             least transit time was captured then plus its ``media_s``.
         delay_s: what is known of the network delay before the capture, in seconds.
         drift_ppm: by how much the capture's clock is faster than that of the sender's timestamps.
         settings: more of the source's settings in a scenario.
-        notes: what the score assumes.
         is_readable: whether redundancy within its payload is seen, if there is any.
     """
 
@@ -85,19 +79,14 @@ class Way:
     """One direction of a flow.
 
     Attributes:
-        flow: name of the flow.
-        side: ``from`` or ``to``.
         transport: as in the flows table.
         source: ``speech``, or ``unknown``.
-        sender: node that sends.
-        receiver: node that receives.
         packets: its packets in order of time.
         hops: rows of the packets table.
         routes: the links on each way that packets took.
         sees_sent: whether the trace has the packets as they left the sender.
         sees_arrivals: whether the trace tells what arrived; not of what its own end sent.
         counts: whether numbers tell how many packets were sent, if ``sees_sent`` is false.
-        speech: what is known about its speech.
         facts: what no column tells, for the manifest.
         events: times and texts of events.
         gauges: times, names and values of what its ends reported.
@@ -136,13 +125,9 @@ class Trace:
     """What a reader found.
 
     Attributes:
-        format: name of the format.
         ways: directions of flows, those of one flow in succession.
         links: names of links with the nodes at their ends, in both directions.
         duration_s: time of the last event.
-        notes: what was assumed and what is not known, in sentences.
-        skipped: what was not imported: what, and how many.
-        facts: more for the manifest.
     """
 
     format: str

@@ -93,12 +93,6 @@ def export(
 ) -> Path:
     """Write a folder with a link trace for each direction, and a scenario that uses them.
 
-    Args:
-        target: the folder; an earlier export is replaced.
-        trace: what was imported.
-        told: the flows of its scenario.
-        overwrite: replace another result, too.
-
     Raises:
         BadInputError: if no direction has delays.
         talkspurt.errors.StoreError: if the folder has other content or cannot be written.

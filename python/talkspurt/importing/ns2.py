@@ -72,11 +72,7 @@ NEITHER = "is neither pcap nor pcapng, nor a trace of ns-2"
 
 
 def read(file: Path, data: bytes) -> Trace:
-    """The flows of a trace.
-
-    Raises:
-        BadInputError: if a line has none of the formats, or no packet is of a known protocol.
-    """
+    """The flows of a trace."""
     reader = _Reader()
     try:
         for number, text in enumerate(io.TextIOWrapper(io.BytesIO(data), encoding="ascii"), 1):
@@ -171,11 +167,8 @@ def _new_wireless(words: list[str]) -> Line:
 
 def _pairs(words: list[str]) -> dict[str, str]:
     """Flags with values; a flag of some protocols, as -P, may be followed by the next flag."""
-    told: dict[str, str] = {}
-    for flag, value in itertools.pairwise(words):
-        if flag.startswith("-") and flag[1:2].isalpha():
-            told[flag] = value
-    return told
+    pairs = itertools.pairwise(words)
+    return {flag: it for flag, it in pairs if flag.startswith("-") and flag[1:2].isalpha()}
 
 
 def _time(text: str) -> float:
@@ -236,7 +229,6 @@ class _Reader:
         return found
 
     def _hop(self, journey: Journey, key: str, hop: Hop) -> None:
-        """Add a hop of a packet under this key."""
         journey.hops[key] = hop
         first = journey.line
         self.hops.setdefault((first.flow, first.source, first.target), []).append(hop)
@@ -310,7 +302,6 @@ class _Reader:
             journey.received_s = line.time
 
     def trace(self) -> Trace:
-        """What was found."""
         formats = [name for name, count in self.seen.items() if count]
         ways = self._named()
         notes = [
@@ -349,7 +340,8 @@ class _Reader:
             sides = sorted(keys, key=lambda key: not self._sends_data(key))
             kinds = [journey.line.kind for journey in self.ways[sides[0]]]
             # Our own traces have RTCP over DCCP and TFRC, too.
-            transport = _transport(next((kind for kind in kinds if kind != "rtcp"), kinds[0]))
+            kind = next((kind for kind in kinds if kind != "rtcp"), kinds[0])
+            transport = "dccp" if kind.startswith("DCCP_") else TRANSPORTS[kind]
             flow = f"{transport}-{sides[0][0] if clear else count}"
             for side, key in zip(("from", "to"), sides, strict=False):
                 found.append(self._way(flow, side, transport, key))
@@ -394,10 +386,6 @@ class _Reader:
 
 def _node(address: str) -> str:
     return address.partition(".")[0]
-
-
-def _transport(kind: str) -> str:
-    return "dccp" if kind.startswith("DCCP_") else TRANSPORTS[kind]
 
 
 def _is_data(line: Line, first: Line) -> bool:

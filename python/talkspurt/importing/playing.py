@@ -37,13 +37,7 @@ UNKNOWN_DELAY = (
 
 
 class Call:
-    """Speech of one direction, through the playout of its flow.
-
-    Attributes:
-        frames: rows of the frames table.
-        gauges: rows of the gauges table.
-        columns: columns of the flows table.
-    """
+    """Speech of one direction, through the playout of its flow."""
 
     def __init__(self, way: Way, told: dict[str, Any], end_s: float, data: bytes) -> None:
         assert way.speech is not None
@@ -89,7 +83,6 @@ class Call:
         return [own, *others[:7]]
 
     def _length(self, place: int) -> int | None:
-        """The index of a packet's length."""
         packet, after = self.media[place], self.media[min(place + 1, len(self.media) - 1)]
         if packet.noise:
             return None

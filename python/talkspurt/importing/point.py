@@ -20,13 +20,9 @@ class Point:
     """The packets of one capture.
 
     Attributes:
-        file: the capture.
-        data: its bytes.
         rows: packets of known protocols, in order of time, with their chunks and reports.
         left_out: the frames without a packet, and why.
-        frames: their number.
         untimed: how many of them have no time.
-        sessions: what is known of payload types and ports.
     """
 
     file: Path
@@ -39,11 +35,7 @@ class Point:
 
     @classmethod
     def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
-        """A capture file.
-
-        Raises:
-            BadInputError: if it cannot be read or has no packets of a known protocol.
-        """
+        """A capture file."""
         try:
             packets, chunks, left_out, frames, untimed = _core.capture(data)
         except ValueError as error:

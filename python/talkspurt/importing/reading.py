@@ -9,6 +9,7 @@ import os
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from talkspurt.importing.tables import Tables
 from talkspurt.importing.webrtc import dump, eventlog, streams, wire
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
-from talkspurt.scenarios.resolved import duration_s
+from talkspurt.scenarios.resolved import duration_s, unknown_network
 
 MAX_BYTES = 4 << 30
 MAX_SDP = 1 << 20
@@ -136,11 +137,7 @@ def import_trace(
 
 
 def description(file: Path) -> list[dict[str, Any]]:
-    """The media of a file with a session description.
-
-    Raises:
-        BadInputError: if it has none.
-    """
+    """The media of a file with a session description."""
     found = _core.sdp(file_access.read_bytes(file, MAX_SDP), False)
     media: list[dict[str, Any]] = json.loads(found) if found else []
     if not media:
@@ -314,18 +311,7 @@ def unknown(flows: pl.DataFrame) -> list[str]:
 
 def _topology(trace: Trace, tables: Tables | streams.Tables) -> dict[str, Any]:
     """Nodes, links and routes, as of a run; rates and delays are not known."""
-    nodes = list(
-        dict.fromkeys(
-            [n for ends in trace.links.values() for n in ends]
-            + [n for way in trace.ways for n in (way.sender, way.receiver)]
-        )
-    )
-    links: list[dict[str, Any]] = [
-        {"name": name, "from": here, "to": there, "mtu": None, "fails": False, "back": {},
-         "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
-         "bursts": False, "bit_error_rate": None, "changes": False}
-        for name, (here, there) in trace.links.items()
-    ]  # fmt: skip
+    ends = [*trace.links.values(), *((way.sender, way.receiver) for way in trace.ways)]
     flows = []
     for flow in tables.flows_told:
         ways = {way.side: way for way in trace.ways if way.flow == flow}
@@ -338,12 +324,7 @@ def _topology(trace: Trace, tables: Tables | streams.Tables) -> dict[str, Any]:
              "links": routes,
              "speech": [None, None]}
         )  # fmt: skip
-    return {
-        "nodes": [{"name": name, "colour": None} for name in nodes],
-        "links": links,
-        "access_points": [],
-        "flows": flows,
-    }
+    return unknown_network(chain.from_iterable(ends), trace.links, flows)
 
 
 def _nodes(trace: Trace, route: Sequence[str]) -> list[str]:

@@ -28,7 +28,6 @@ CLOCKS = {
     "VP8": 90000, "VP9": 90000, "H264": 90000, "H265": 90000, "AV1": 90000, "EVS": 16000,
     "SPEEX": 8000, "TELEPHONE-EVENT": 8000,
 }  # fmt: skip
-"""Clock rates by encoding name."""
 
 
 def unwrapped(numbers: list[int], bits: int) -> list[int]:

@@ -14,12 +14,7 @@ End = tuple[str, int]
 
 @dataclass(frozen=True)
 class Payload:
-    """The meaning of a payload type.
-
-    Attributes:
-        encoding: its name, as in SDP.
-        clock_hz: its RTP clock.
-    """
+    """The meaning of a payload type: its encoding, as SDP names it, and its clock."""
 
     encoding: str
     clock_hz: int

@@ -47,11 +47,7 @@ def interval_s(duration_s: float) -> float:
 
 
 class Tables:
-    """All tables of a trace.
-
-    Attributes:
-        flows_told: settings of each flow for the scenario.
-    """
+    """All tables of a trace."""
 
     def __init__(self, trace: Trace, playout: Mapping[str, Any], data: bytes = b"") -> None:
         self.trace, self.playout = trace, playout
@@ -124,7 +120,9 @@ class Tables:
                 sums = (data["headers"].list.get(i).sum() for i in range(len(names)))
                 row |= {name: found or None for name, found in zip(names, sums, strict=True)}
                 row["payload_bytes"] = data["payload_bytes"].sum()
-        span = _life_s(data)
+        times = [time for name in ("sent_s", "received_s") for time in data[name].drop_nulls()]
+        # From the first packet to the last.
+        span = max(times) - min(times) if times else 0.0
         if span > 0 and way.sees_arrivals:
             row["throughput_bps"] = 8 * row["received_bytes"] / span
             if arrived.height and not arrived["fresh_bytes"].null_count():
@@ -257,12 +255,6 @@ def _data(way: Way) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=whole, orient="row").with_columns(
         lost=pl.col("fate").is_in(LOST), delay_s=pl.col("received_s") - pl.col("sent_s")
     )
-
-
-def _life_s(data: pl.DataFrame) -> float:
-    """From the first packet of a direction to its last: the time over which its rates are."""
-    times = [time for name in ("sent_s", "received_s") for time in data[name].drop_nulls()]
-    return max(times) - min(times) if times else 0.0
 
 
 def _longest(hops: pl.DataFrame) -> int:

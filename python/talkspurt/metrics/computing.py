@@ -12,7 +12,7 @@ from talkspurt import scores
 from talkspurt._text.format import offered
 from talkspurt.metrics import breaker, jitter_buffer, opinion, packets, series, sharing
 from talkspurt.metrics.bins import bin_width, sided
-from talkspurt.metrics.catalogue import Column, Computed, metric
+from talkspurt.metrics.catalogue import COMPUTED, Column, Computed, metric
 from talkspurt.results.run_data import RunData
 
 
@@ -270,12 +270,9 @@ _NUMBERS: dict[str, Callable[[RunData, str], float | None]] = {
     "convergence": _convergence,
     "fair_convergence": _fair_convergence,
     "circuit_breaker": breaker.stopped_s,
-    "jitter_buffer_delay": partial(jitter_buffer.total, column="jitter_buffer_delay_s"),
-    "jitter_buffer_target": partial(jitter_buffer.total, column="jitter_buffer_target_delay_s"),
-    "jitter_buffer_emitted": partial(jitter_buffer.total, column="jitter_buffer_emitted_s"),
-    "concealed_sound": partial(jitter_buffer.total, column="concealed_s"),
-    "silent_concealed_sound": partial(jitter_buffer.total, column="silent_concealed_s"),
-    "concealment_events": partial(jitter_buffer.total, column="concealment_events"),
-    "inserted_sound": partial(jitter_buffer.total, column="inserted_s"),
-    "removed_sound": partial(jitter_buffer.total, column="removed_s"),
+    **{
+        one.name.removesuffix("_over_time"): partial(jitter_buffer.total, column=one.y)
+        for one in COMPUTED
+        if one.y in jitter_buffer.COLUMNS
+    },
 }

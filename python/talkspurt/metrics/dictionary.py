@@ -26,10 +26,8 @@ class Field:
     """One column of a table.
 
     Attributes:
-        name: its name.
         unit: unit of its numbers: ``s``, ``bit/s``, ``bytes``, ``packets``, ``1`` for a plain
             number; empty for text.
-        meaning: its meaning.
         known: the end of a flow that knows it without the other's notes, or ``both`` if neither
             does; empty if every result has it.
     """
@@ -195,7 +193,6 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("reason", "", "why there is no score, or which part has none"),
     ),
 }
-"""The tables of a run."""
 
 EXCERPT = (
     *TABLES["packets"],

@@ -8,15 +8,13 @@ WebRTC counts samples.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from talkspurt.metrics.bins import sided
 from talkspurt.metrics.opinion import HEARD
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 FADED_S = {"g711-appendix-i": 0.06, "g711-appendix-i-frozen": 0.06, "silence": 0.0}
 """Concealment after which nothing is heard (G.711 Appendix I)."""
@@ -39,11 +37,6 @@ def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     ``concealment_events``, ``inserted_s`` by slower playout, ``removed_s`` by faster playout, and
     ``total_received_s``, all sound played. Sound that was recovered from other packets counts
     there only.
-
-    Args:
-        result: the run.
-        flow: a direction that carries speech.
-        bin_s: width of the bins in seconds.
     """
     if (facts := _imported(result, flow)) is not None:
         return _recorded(result, flow, facts, bin_s)

@@ -6,15 +6,11 @@ delivery at the far end, and its playout. The parts between them add up to its m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import polars as pl
 
 from talkspurt.metrics.bins import bin_width, sided
 from talkspurt.metrics.opinion import HEARD
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 PARTS = {
     "codec_s": "frame and look-ahead of the codec",

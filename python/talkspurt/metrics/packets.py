@@ -185,12 +185,7 @@ LATER = 3
 
 @dataclass(frozen=True)
 class Event:
-    """A loss event.
-
-    Attributes:
-        number: the first lost packet.
-        time_s: when that packet would have arrived.
-    """
+    """A loss event: its first lost packet, and when that would have arrived."""
 
     number: int
     time_s: float

@@ -17,15 +17,10 @@ from talkspurt.results.manifest import Origin
 from talkspurt.results.run_data import RunData
 
 SUMS = tuple(name for name in dictionary.kinds("series") if name.endswith(("_packets", "_bytes")))
-"""The counts of a bin."""
 
 
 def usable_bin(result: RunData, bin_s: float | None, usual: float) -> float:
-    """The bin width in seconds: the requested or the default one.
-
-    Raises:
-        ValueError: if the requested width is not a multiple of the series' bins.
-    """
+    """The bin width in seconds: the requested or the default one."""
     width = bin_width(result)
     if bin_s is None:
         return max(1, math.ceil(usual / width - 1e-9)) * width
@@ -46,9 +41,6 @@ def of_flow(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
 
     ``delay_mean_s`` is the mean network delay of the packets received; ``throughput_ratio`` is the
     receive rate of this flow over the mean of all flows.
-
-    Raises:
-        ValueError: if the result is of a version whose series lack columns.
     """
     missing = [name for name in SUMS if name not in result.series().columns]
     if missing:

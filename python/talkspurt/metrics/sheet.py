@@ -7,8 +7,6 @@ the replications.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -47,16 +45,18 @@ def nodes(study: StudyData) -> list[dict[str, int]]:
     return [
         {
             "nodes": len(run.topology["nodes"]),
-            "senders": len({row["from"] for row in rows if _has_sent(row)}),
+            # A capture at one point does not tell how much was sent, but what arrived was sent.
+            "senders": len(
+                {
+                    row["from"]
+                    for row in rows
+                    if row["received_packets" if row["sent_packets"] is None else "sent_packets"]
+                }
+            ),
             "receivers": len({row["to"] for row in rows if row["received_packets"]}),
         }
         for run, rows in study.by_run("flows")
     ]
-
-
-def _has_sent(row: Mapping[str, Any]) -> bool:
-    """A capture at one point does not tell how much was sent, but what arrived was sent."""
-    return bool(row["received_packets"] if row["sent_packets"] is None else row["sent_packets"])
 
 
 def sheet(study: StudyData) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 from talkspurt._commands.running import sets_of
 from talkspurt._storage import file_access
 from talkspurt._storage.output_folder import refuse_file
-from talkspurt._terminal.progress import Bar
+from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.errors import BadInputError
 from talkspurt.ns2 import crosscheck as both
@@ -29,7 +29,7 @@ def export(
         _refuse(out, scenario, ours, "script of ours", overwrite)
         out.write_text(made.text, encoding="utf-8")
         print(f"{out}: its trace may become {file_access.size(made.trace_bytes)} long")
-    _say(made.notes)
+    say_news(made.notes)
 
 
 SEEDS = 5
@@ -64,7 +64,7 @@ def crosscheck(
         question = read(scenario, set=changes, seed=seed)
     with Bar(question.plan.title) as bar:
         found = both.crosscheck(
-            question, trace=trace, say=lambda words: _say([words]), on_progress=bar.on_progress
+            question, trace=trace, say=lambda words: say_news([words]), on_progress=bar.on_progress
         )
     if as_json:
         print_json(found.to_json())
@@ -72,7 +72,7 @@ def crosscheck(
     from talkspurt._terminal import tables
 
     tables.print_crosscheck(found)
-    _say(found.notes)
+    say_news(found.notes)
 
 
 def _refuse(file: Path, scenario: Path, like: bytes, what: str, overwrite: bool) -> None:
@@ -84,8 +84,3 @@ def _refuse(file: Path, scenario: Path, like: bytes, what: str, overwrite: bool)
         return re.search(like, file_access.first_bytes(there, 2000)) is not None
 
     refuse_file(file, is_earlier, what, overwrite=overwrite)
-
-
-def _say(words: list[str]) -> None:
-    for line in words:
-        print(f"talkspurt: {visible(line)}", file=sys.stderr)

@@ -206,8 +206,6 @@ def crosscheck(
 
 @dataclass
 class _Run:
-    """A run in both simulators."""
-
     ours: Result
     made: script.Script
     theirs: Reader = field(init=False)

@@ -215,4 +215,3 @@ proc lossy {from to probability} {
     $errors target [[$link link] target]
     [$link link] target $errors
 }"""
-"""A procedure included if a link loses packets."""

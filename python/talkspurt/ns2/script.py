@@ -188,7 +188,6 @@ class _Writer:
         self, part: Part, name: str, letters: tuple[str, str], agents: transport.Agents,
         ends: tuple[str, str], number_: int,
     ) -> None:  # fmt: skip
-        """A sending agent and its receiver."""
         tcl = self.body
         for letter, agent, end, settings in (
             (letters[0], agents.caller, ends[0], agents.here),

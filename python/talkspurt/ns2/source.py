@@ -26,11 +26,8 @@ class Source:
     """Parameters of a source that agents and estimates need.
 
     Attributes:
-        part: the table it was read from.
-        kind: as in the scenario.
         payload_bytes: per unit; 0 for bulk without a fixed size.
         rtp_bytes: RTP header before each unit.
-        interval_s: between units; 0 for bulk.
         first_s: from the start to the end of the first unit.
         noise_s: upper bound of the noise.
         units: maximum number, after which a recording has ended.
@@ -190,4 +187,3 @@ proc leave {name} {
     incr u(slot)
     plan $name
 }"""
-"""Procedures included if a source has noise or silences."""

@@ -8,7 +8,6 @@ from talkspurt.ns2.reading import SourceMap
 from talkspurt.scenarios.source import toml_value
 
 COLUMN = 68
-"""Column of the comments."""
 
 
 class Tcl:

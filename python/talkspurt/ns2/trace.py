@@ -17,7 +17,6 @@ from talkspurt.ns2.script import Way
 
 ALWAYS_DATA = {"udp", "cbr", "exp", "tcpFriend", "DCCP_Data", "DCCP_DataAck"}
 DELAYS = (("delay_min_s", 0.0), ("delay_p50_s", 0.5), ("delay_p95_s", 0.95), ("delay_max_s", 1.0))
-"""Quantiles of the delays."""
 ON_THE_WAY_S = 2.0
 """Maximum travel time of the Ack of a handshake."""
 

@@ -27,10 +27,6 @@ class Agents:
     """The two ends of a flow.
 
     Attributes:
-        caller: class of the opening agent.
-        callee: class of the answering agent.
-        here: settings of the caller.
-        there: settings of the callee.
         unit_bytes: what an application sends per unit, for each direction.
         at_start: commands to the caller at the start of the flow.
         listens: whether the callee needs a listen command.
@@ -130,7 +126,8 @@ def _tcp(flow: Flow) -> Agents:
     )  # fmt: skip
     if len(flow.sources) > 1:
         flow.part.refuse("reverse", "data goes one way over its TCP agents")
-    mss, message = knobs.take("mss"), _framed(flow.sources[0])
+    mss, source = knobs.take("mss"), flow.sources[0]
+    message = source.payload_bytes + source.rtp_bytes + FRAMING_BYTES
     stamps = bool(knobs.take("timestamps"))
     # Bytes of options in a segment.
     options = 12 if stamps else 0
@@ -191,10 +188,6 @@ def _must_take_all(knobs: Part) -> None:
     """Report a send buffer that may fill: ns-2 has none."""
     if units.size(knobs.take("send_buffer")) < USUAL_BUFFER:
         knobs.refuse("send_buffer", "its agents take all that comes", "4MB")
-
-
-def _framed(source: Source) -> int:
-    return source.payload_bytes + source.rtp_bytes + FRAMING_BYTES
 
 
 SCTP_HEADERS = 12
@@ -333,7 +326,6 @@ def _ecn(flow: Flow) -> list[Setting]:
 
 
 def _knobs(part: Part, names: dict[str, tuple[str, Callable[[Any], float]]]) -> list[Setting]:
-    """Settings from the parameters that the scenario sets."""
     given = []
     for here, (there, turned) in names.items():
         value = part.take(here)

@@ -131,12 +131,7 @@ def call(
 
 
 class Caller:
-    """A connection to the end that answers: :func:`call` has the arguments.
-
-    Attributes:
-        name: name or address of the other end.
-        title: of the call, while it lasts.
-    """
+    """A connection to the end that answers: :func:`call` has the arguments."""
 
     def __init__(
         self,
@@ -221,7 +216,6 @@ class Ended:
 
     Attributes:
         result: its tables, if there are any.
-        about: what was agreed, and how it ended.
         sound: what was heard: samples of 16 bits, little endian, their rate, and channels.
         broken: why it is not what was asked for, if it is not.
     """

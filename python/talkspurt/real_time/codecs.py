@@ -51,11 +51,7 @@ def load() -> None:
 
 
 class Encoder:
-    """Encodes single frames.
-
-    Args:
-        name: the codec, one of :data:`FORMS`.
-    """
+    """Encodes single frames with one of :data:`FORMS`."""
 
     def __init__(self, name: str) -> None:
         self._context = _context(name, "w")
@@ -76,11 +72,7 @@ class Encoder:
 
 
 class Decoder:
-    """Decodes single frames.
-
-    Args:
-        name: the codec, one of :data:`FORMS`.
-    """
+    """Decodes single frames of one of :data:`FORMS`."""
 
     def __init__(self, name: str) -> None:
         self._context = _context(name, "r")

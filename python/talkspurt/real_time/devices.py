@@ -107,7 +107,6 @@ class Devices:
 
 
 def _block(call: _core.CallDevices) -> int:
-    """Bytes of a block."""
     rate, channels = call.format
     return round(rate * BLOCK_S) * channels * 2
 

@@ -26,10 +26,9 @@ from talkspurt.results import manifest as manifests
 from talkspurt.results.audio import Audio
 from talkspurt.results.manifest import Measured
 from talkspurt.results.result import Result
-from talkspurt.scenarios.resolved import values
+from talkspurt.scenarios.resolved import unknown_network, values
 
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
-"""How the scenario of a measurement begins."""
 PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
@@ -68,11 +67,7 @@ def check_mtu_and_seed(mtu: int, seed: int | None, faults: Faults) -> None:
 
 
 def target(host: str, port_of: int = serving.PORT) -> tuple[str, int]:
-    """Name and port of HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT.
-
-    Raises:
-        BadInputError: it is none of these.
-    """
+    """Name and port of HOST, HOST:PORT, ADDRESS or [ADDRESS]:PORT."""
     # With two colons or more, an address of IPv6.
     found = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([^:]+)(?::(\d+))?|([^:]*:[^:]*:.*)", host)
     name = found and (found[1] or found[3] or found[5])
@@ -134,7 +129,6 @@ class Measurement:
 
     Attributes:
         several: whether the transports are measured one after another, not ``together``.
-        name: name or address of the server.
     """
 
     def __init__(
@@ -354,14 +348,4 @@ def _topology(flows: Sequence[Flow], ends: tuple[str, str]) -> dict[str, Any]:
              "routes": [routes[0]], "back": [routes[1]],
              "links": {"from": [[links[0]]], "to": [[links[1]]]}, "speech": [None, None]}
         )  # fmt: skip
-    link: dict[str, Any] = {
-        "name": "path", "from": ends[0], "to": ends[1], "mtu": None, "fails": False, "back": {},
-        "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
-        "bursts": False, "bit_error_rate": None, "changes": False,
-    }  # fmt: skip
-    return {
-        "nodes": [{"name": name, "colour": None} for name in there],
-        "links": [link],
-        "access_points": [],
-        "flows": found,
-    }
+    return unknown_network(there, {"path": ends}, found)

@@ -13,7 +13,6 @@ COUNTS = {
     "refused_datagrams": "datagrams not authentic, repeated, or beyond the rate",
     "overrun_datagrams": "datagrams lost in the socket's full buffer, not on the path",
 }
-"""What an end counts besides its flows."""
 
 
 def ends(measured: Measured) -> tuple[str, str]:

@@ -55,11 +55,7 @@ def secret(file: str | os.PathLike[str] | None) -> bytes:
 
 
 def local(option: str, text: str) -> str:
-    """ADDRESS:PORT with the number of an interface instead of its name.
-
-    Raises:
-        BadInputError: a link-local address has no interface, or one that is not there.
-    """
+    """ADDRESS:PORT with the number of an interface instead of its name."""
     found = re.fullmatch(r"\[([^\]]+)\]:(\d+)", text)
     if found is None:
         return text  # IPv4, or checked where it is used
@@ -85,11 +81,7 @@ def need_interface(given: str, name: str) -> None:
 
 
 def ports(given: str | tuple[int, int] | None) -> tuple[int, int] | None:
-    """The first and last port of FIRST-LAST, or of a pair.
-
-    Raises:
-        BadInputError: it is not that.
-    """
+    """The first and last port of FIRST-LAST, or of a pair."""
     if given is None:
         return None
     text = given if isinstance(given, str) else "-".join(map(str, given))

@@ -32,7 +32,6 @@ class Animation:
             each link).
         first: index of the initial one: that with the most drops.
         lead: which excerpt it is, and why.
-        data: the script's input.
     """
 
     worlds: Sequence[Mapping[str, Any]]
@@ -71,7 +70,6 @@ def animation(result: RunData) -> Animation | str:
 
 
 def _kept(result: RunData) -> _core.Packets | str:
-    """The excerpt that an emulation kept."""
     hops = result.excerpt
     if hops is None:
         return "the emulation kept no packet of a program in the window of measurement."

@@ -39,10 +39,7 @@ class Call:
 
     Attributes:
         title: the flow's name, or the settings of its run.
-        subtitle: further text, may be empty.
         row: its row of the flows table, or the means of a group.
-        style: its colour and dashes.
-        score: the metric that is its score.
         limits: why it is outside the range of its model; empty if it is not.
         sent, received: numbers of its recordings; None without sound.
         fates: runs of equal outcome, or of pauses: [outcome, frames].

@@ -7,7 +7,7 @@ engine makes the charts, with as few points as can be seen, from the columns nam
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -17,9 +17,7 @@ from talkspurt.figures.inside import PANELS
 from talkspurt.figures.multiples import MAX_FLOWS
 from talkspurt.metrics import opinion
 from talkspurt.results.manifest import Origin
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
+from talkspurt.results.run_data import RunData
 
 SERIES = ("flow", "time_s", "delay_mean_s", "goodput_bps")
 LINK_SERIES = ("link", "time_s", "capacity_bps", "queue_packets", "sojourn_max_s")

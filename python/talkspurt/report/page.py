@@ -65,12 +65,13 @@ def environment() -> Environment:
         loader=FunctionLoader(asset),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        # No bidi control characters.
+        finalize=lambda it: visible(it, lines=True) if type(it) is str else it,
         trim_blocks=True,
         lstrip_blocks=True,
         bytecode_cache=compiled(),
     )
-    found.policies["json.dumps_function"] = _json
+    found.policies["json.dumps_function"] = lambda it, **how: json.dumps(visible_in(it), **how)
     found.globals.update(
         column=column,
         verdict=verdict,
@@ -108,15 +109,6 @@ def render(template: str, **values: Any) -> str:
     )
     # Pictures and descriptions are not escaped.
     return visible(page, lines=True)
-
-
-def _shown(value: Any) -> Any:
-    """A value for display, without bidi control characters."""
-    return visible(value, lines=True) if type(value) is str else value
-
-
-def _json(value: Any, **how: Any) -> str:
-    return json.dumps(visible_in(value), **how)
 
 
 def script_safe(text: str) -> str:

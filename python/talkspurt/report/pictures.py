@@ -31,13 +31,6 @@ def of_result(
     """Write the report of one run, next to its tables, and its figures as files on request.
 
     The report draws its charts itself: to import the plotting library takes longer than many runs.
-
-    Args:
-        result: the run.
-        folder: its folder.
-        step: called with the name of the next part.
-        every: write every figure as SVG and PNG, not only those that the report includes.
-        pdf: write every figure also as PDF.
     """
     _network(result, folder)
     found = figures.every(result, only_of_report=not (every or pdf))
@@ -75,7 +68,6 @@ def _network(result: RunData, folder: Path) -> None:
 def _figures(
     drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None], *, pdf: bool
 ) -> list[Drawn]:
-    """Write the figures, and return those that the report includes."""
     kept = []
     for name, figure in drawn:
         step(f"figure {name}")

@@ -24,11 +24,7 @@ LEVEL = 3
 
 
 class Recordings:
-    """The recordings of a page, each once, until the page is full.
-
-    Attributes:
-        size: number of characters in the page so far, with its other large content.
-    """
+    """The recordings of a page, each once, until it is full with its other large content."""
 
     def __init__(self, size: int = 0) -> None:
         self.size = size

@@ -77,7 +77,6 @@ def network_of(result: RunData) -> tuple[dict[str, Any], int]:
 
 
 def _real_time(result: RunData) -> dict[str, Any] | None:
-    """The account of an emulation, and its sentences."""
     real_time = result.manifest.get("real_time")
     if not real_time:
         return None
@@ -126,7 +125,6 @@ def _links(result: RunData) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 
 def _stills(result: RunData, drawn: Iterable[Drawn] | None) -> list[tuple[Markup, bool]]:
-    """The figures that the report includes as pictures."""
     if drawn is None:
         drawn = (Drawn.of(*one) for one in figures.every(result, only_of_report=True))
     kinds = {name: kind for name, kind in figures.KINDS.items() if kind.in_report}

@@ -75,17 +75,29 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         columns=_filled(rows),
         differences=differences,
         most_rows=MAX_ROWS,
-        marks=_marks([videos, rows, *(table["rows"] for table in differences)]),
+        marks=intervals.legend(
+            cell["row"]
+            for table in (videos, rows, *(one["rows"] for one in differences))
+            for row in table[:MAX_ROWS]
+            for cell in row["cells"].values()
+        ),
         figures=[(svg, whole) for _, svg, whole in stills],
         heading="Sensitivity to the factors" if study.design else f"Over {over}",
-        runs=_run_rows(study),
+        runs=[
+            {
+                "folder": writer.run_folder(i, run.settings, run.replicate),
+                "seed": run.seed,
+                "digest": run.digest,
+                "hops": run.hops,
+            }
+            for i, run in enumerate(study.runs[:MAX_ROWS])
+        ],
         cautions=cautions(study.flows),
         notes=notes(one_of_each),
     )
 
 
 def _videos(study: StudyData, axes: list[str]) -> list[dict[str, Any]]:
-    """The rows of flows of video, if there are any."""
     if not study.flows["video_frames"].is_not_null().any():
         return []
     rows = _rows(study.rows(study.summary(VIDEO)), axes)
@@ -144,12 +156,6 @@ def _filled(rows: list[dict[str, Any]]) -> list[Metric]:
     ]
 
 
-def _marks(tables: list[list[dict[str, Any]]]) -> list[str]:
-    """Explanations of the marks that occur in the tables."""
-    shown = (row for table in tables for row in table[:MAX_ROWS])
-    return intervals.legend(cell["row"] for row in shown for cell in row["cells"].values())
-
-
 def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
     """One row per setting and flow, its measures as text with intervals."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -164,15 +170,3 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
         r_factor = line["cells"].get("r_factor")
         line["verdict"] = verdict(r_factor["row"]["mean"]) if r_factor else None
     return list(found.values())
-
-
-def _run_rows(study: StudyData) -> list[dict[str, Any]]:
-    return [
-        {
-            "folder": writer.run_folder(i, run.settings, run.replicate),
-            "seed": run.seed,
-            "digest": run.digest,
-            "hops": run.hops,
-        }
-        for i, run in enumerate(study.runs[:MAX_ROWS])
-    ]

@@ -28,7 +28,6 @@ class Picture:
     """A picture and its legend.
 
     Attributes:
-        svg: the picture.
         key: its lines; each has ``flows``, ``words`` (its label), ``transport``, ``ends``,
             ``colour``, ``dashes`` and ``in_background``.
     """

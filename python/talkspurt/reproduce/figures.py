@@ -145,7 +145,6 @@ def _line(label: str, line: Spec, points: Callable[[Spec], Points]) -> Line:
 
 
 def _scale(ax: Axes, panel: Spec, lines: Sequence[Line]) -> None:
-    """The scales of a panel, its level and its title."""
     if "log_x" in panel:
         ax.set_xscale("log", base=panel["log_x"])
         ax.set_xticks(panel["ticks"], [f"{tick:g}" for tick in panel["ticks"]])
@@ -241,7 +240,6 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
 
 
 def _unrated(calls: Mapping[str, tuple[Run, str]]) -> Iterator[str]:
-    """Reasons for calls without a MOS."""
     for name, (run, flow) in calls.items():
         row = run.rows[flow]
         if row["mos"] is None:

@@ -150,7 +150,6 @@ NAMES = {
     "SECONDS": {"s": 1.0, "ms": 1e-3},
     "BITS_PER_SECOND": {"bit/s": 1.0, "kb/s": 1e3, "kbit/s": 1e3, "Mb/s": 1e6},
 }
-"""What checks have besides facts."""
 
 
 @cache

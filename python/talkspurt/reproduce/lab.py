@@ -144,14 +144,7 @@ class Lab:
         """Why an override fits no scenario so far."""
 
     def ask(self, name: str, scenario: Mapping[str, Any], profile: str, /, **keep: Keep) -> Case:
-        """Request the runs of a scenario; they start as soon as a core is free.
-
-        Args:
-            name: name of the scenario.
-            scenario: the scenario, repeated as the study's file specifies.
-            profile: the origin of its parameters.
-            keep: the parts of tables to keep.
-        """
+        """Request the runs of a scenario, of which ``keep`` is kept; free cores start them."""
         assert name not in self.cases, f"{name} was asked before"
         count = self._repeated(name)
         asked = {"title": name, **scenario}
@@ -164,11 +157,6 @@ class Lab:
         return self.cases[name]
 
     def _fitting(self, scenario: Mapping[str, Any]) -> tuple[str, ...]:
-        """The overrides of fields that a scenario has.
-
-        Raises:
-            talkspurt.errors.BadInputError: if a scenario has the field and the value is wrong.
-        """
         fitting = []
         for one in self._sets:
             try:
@@ -185,11 +173,7 @@ class Lab:
         return tuple(fitting)
 
     def check(self) -> None:
-        """Whether each override fits some scenario.
-
-        Raises:
-            talkspurt.errors.BadInputError: if not.
-        """
+        """Raise BadInputError unless each override fits some scenario."""
         used = {one for case in self.cases.values() for one in case.sets}
         unused = [one for one in self._sets if one not in used]
         if unused:

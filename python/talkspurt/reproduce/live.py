@@ -38,7 +38,6 @@ from talkspurt.results.result import Result
 from talkspurt.scenarios.source import read
 
 NAMES = ("renker2008",)
-"""Studies that can be measured in real time."""
 FLOW = "iperf"
 SEED = 1
 MARGIN_S = 3.0
@@ -184,7 +183,6 @@ def measured(cases: Mapping[str, Mapping[str, Any]], title: str) -> Measured:
 
 
 def _take(transfer: Transfer, found: Measured) -> None:
-    """The results of a transfer that has ended."""
     name, emulation = transfer.name, transfer.emulation
     early = not transfer.has_ended()
     transfer.stop()
@@ -236,7 +234,6 @@ def _write(
     *,
     pdf: bool,
 ) -> None:
-    """The page, its figures and data."""
     file_access.write_text(folder / "rows.json", file_access.to_json(_document(study, rows, found)))
     cases = live_cases(study)
     for name, run in found.runs.items():

@@ -37,7 +37,6 @@ class Arrived:
 
     Attributes:
         calls: packets of each flow but FTP.
-        ftp: packets of FTP.
         lost: lost packets of the calls.
         access: hops of the calls' data over their access links, if they were kept.
     """

@@ -26,9 +26,7 @@ DIFFERS = "differs"
 UNDECIDED = "undecided"
 GIVEN = "given"
 CLASSES = (MATCHES, SAME_ORDERING, CANNOT_FOLLOW, UNDERSPECIFIED, DIFFERS, UNDECIDED, GIVEN)
-"""All verdicts."""
 SHORT = {verdict: verdict for verdict in CLASSES} | {CANNOT_FOLLOW: "cannot follow"}
-"""Short forms of verdicts for a narrow table."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,6 @@ class Spec:
     """A row before any run: the printed value and the criteria.
 
     Attributes:
-        id: name of the row, within the study.
-        quantity: what the number measures.
         unit: its unit, the study's own; empty for words and ratios.
         paper: the printed value, or the value claimed in words.
         where: the location in the text.
@@ -117,11 +113,7 @@ class Values:
     """The computed values of rows, by row id.
 
     Attributes:
-        stated: with the study's stated parameters.
-        inferred: with the inferred ones.
         ns2: ns-2's with the inferred ones, or those of another peer named in the study's file.
-        notes: facts from the runs for the reason.
-        cases: the scenarios of a row.
     """
 
     stated: Mapping[str, Sample] = field(default_factory=dict)
@@ -178,7 +170,11 @@ def judge(
     Each value is inside its band, outside, or either; if more than one verdict remains possible,
     the row is undecided, and its reason names them.
     """
-    sides = [(sample, _held(spec, sample)) for sample in (stated, inferred)]
+    # None of a value that is missing.
+    sides: list[tuple[Sample, frozenset[bool | None]]] = [
+        (it, spec.band.holds(spec.paper, it, spec.of) if it.there else frozenset((None,)))
+        for it in (stated, inferred)
+    ]
     found = {
         _class(spec, s, i, bool(impossible), ordered)
         for s, i, ordered in product(sides[0][1], sides[1][1], order or (None,))
@@ -208,10 +204,6 @@ def _around(spec: Spec, verdict: str, printed: str, found: set[str]) -> Iterator
         yield f"in the same order among {spec.group}"
     if verdict == UNDECIDED:
         yield f"so it is {' or '.join(sorted(found, key=CLASSES.index))}"
-
-
-def _held(spec: Spec, sample: Sample) -> frozenset[bool | None]:
-    return spec.band.holds(spec.paper, sample, spec.of) if sample.there else frozenset((None,))
 
 
 def _side(spec: Spec, sample: Sample, held: frozenset[bool | None]) -> str:

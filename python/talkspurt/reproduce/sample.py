@@ -23,11 +23,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Sample:
-    """The values of the replications, in seed order.
-
-    Attributes:
-        values: one per replication; None if there is none.
-    """
+    """The values of the replications, in seed order; None where there is none."""
 
     values: tuple[Value, ...] = ()
 

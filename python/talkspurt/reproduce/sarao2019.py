@@ -162,7 +162,6 @@ class _Wire:
         return self.free_s + DELAY_S
 
     def hops(self) -> pl.DataFrame:
-        """The hops of both sides until the end of the run."""
         columns = ["enqueued_s", "dequeued_s", "received_s", "bytes"]
         one = pl.DataFrame(self.sent, schema=columns, orient="row").with_row_index("number")
         passed = pl.col("dequeued_s", "received_s")

@@ -50,8 +50,6 @@ class StudyFile:
     """The printed values of a study, and what the text states and leaves out.
 
     Attributes:
-        asks: its question, in a sentence or two.
-        stated: parameters stated in the text, as used by the checks.
         how: how a row's number is computed from its runs, by prefix of its id.
         replications: number of replications, by prefix of scenario names; default 1.
     """
@@ -100,11 +98,7 @@ def load(name: str) -> StudyFile:
 
 
 def parse(name: str, text: str) -> StudyFile:
-    """A study's file from its text.
-
-    Raises:
-        StudyFileError: if a row is duplicated, has no band or an unknown key.
-    """
+    """A study's file from its text."""
     table = tomllib.loads(text)
     tables: Mapping[str, Any] = table.get("tables", {})
     rows = [spec(row) for row in [*_expanded(tables), *table.get("row", [])]]
@@ -202,7 +196,6 @@ def runs_file(study: str) -> Mapping[str, Any]:
 
 @cache
 def _parts() -> Words:
-    """Parts of the scenarios of several studies."""
     return tomllib.loads((FILES / "parts.toml").read_text(encoding="utf-8"))
 
 

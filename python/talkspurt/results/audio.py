@@ -113,11 +113,7 @@ def wav(pcm: bytes, rate: int, channels: int = 1) -> bytes:
 
 
 def read_wav(file: Path, longest_s: float = math.inf) -> tuple[bytes, int, int]:
-    """Samples, rate and channels of a file written by :func:`wav`.
-
-    Raises:
-        ValueError: if it is longer than that, or was not written so.
-    """
+    """Samples, rate and channels of a file written by :func:`wav`."""
     with wave.open(str(file), "rb") as source:
         count, rate, channels = source.getnframes(), source.getframerate(), source.getnchannels()
         if channels not in (1, 2) or source.getsampwidth() != 2 or not 8000 <= rate <= 48000:

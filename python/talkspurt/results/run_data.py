@@ -104,7 +104,19 @@ class RunData:
         """The result of run ``i`` of a plan that has just ended."""
         plan = question.plan
         resolved = plan.resolved(i)
-        manifest = _manifest(question, i, outcome, wall_s)
+        place: dict[str, Any] = {"settings": plan.settings(i), "replicate": plan.replicate(i)}
+        made = manifests.made(
+            question.name,
+            question.absolute,
+            seed=plan.seed(i),
+            digest=outcome.digest,
+            machine_dependent=plan.machine_dependent(i),
+            duration_s=outcome.duration_s,
+            hops=outcome.hops,
+            events=outcome.events,
+            cpu_s=outcome.cpu_s,
+            wall_s=wall_s,
+        )
 
         def read_audio(name: str) -> Audio | None:
             found = outcome.audio(name)
@@ -114,12 +126,11 @@ class RunData:
             name=question.name,
             title=plan.title,
             description=plan.description,
-            settings=plan.settings(i),
-            replicate=plan.replicate(i),
+            **place,
             seed=plan.seed(i),
             scenario=resolved,
             topology=Network(partial(plan.topology, i)),
-            manifest=manifest,
+            manifest=cast("Manifest", {**made, "set": dict(question.sets), **place}),
             _read_table=partial(_table, outcome, resolved, written),
             _file_of=partial(_file, outcome, written),
             _read_audio=read_audio,
@@ -363,7 +374,6 @@ class RunData:
     def _document(
         self, flows: Iterable[Mapping[str, Any]], links: Iterable[Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """The document, from the rows of the flows and links."""
         scored: dict[str, Any] = {}
         if self.is_scored:
             scored = {"scores": scores.document(self)}
@@ -401,7 +411,6 @@ def _table(
 
 
 def _file(outcome: _core.Outcome, written: Path | Scratch | None, name: str) -> Path | None:
-    """The file of a table of a run that has just ended, if it has one."""
     if written is None or not _is_in_file(outcome, name):
         return None
     return Path(written) / f"{name}.parquet"
@@ -443,21 +452,3 @@ class Scratch:
 
     def __fspath__(self) -> str:
         return str(self.path)
-
-
-def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float) -> Manifest:
-    plan = question.plan
-    made = manifests.made(
-        question.name,
-        question.absolute,
-        seed=plan.seed(i),
-        digest=outcome.digest,
-        machine_dependent=plan.machine_dependent(i),
-        duration_s=outcome.duration_s,
-        hops=outcome.hops,
-        events=outcome.events,
-        cpu_s=outcome.cpu_s,
-        wall_s=wall_s,
-    )
-    place = {"settings": plan.settings(i), "replicate": plan.replicate(i)}
-    return cast("Manifest", {**made, "set": dict(question.sets), **place})

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from talkspurt.scores.kinds import Segments
 
 SUMMARY = tuple(VIEWS["summary"])
-"""Default metrics of a summary."""
 
 
 @dataclass
@@ -37,8 +36,6 @@ class Cell:
     """The values of one flow, or of all flows of one group, under one setting.
 
     Attributes:
-        settings: the label of each axis, by axis name.
-        flow: name of the flow, or of the group made by ``count``.
         members: name of each flow → metric → replicate → value.
     """
 
@@ -514,7 +511,6 @@ class StudyData:
         return self.labelled(frame).to_dicts()
 
     def _columns(self, settings: Mapping[str, str]) -> dict[str, float | str]:
-        """The value of each axis, by column name."""
         return {axis.column: axis.value(settings[axis.name]) for axis in self.axes}
 
     def _bounds(self, names: Iterable[str]) -> dict[str, str]:

@@ -51,11 +51,7 @@ def text(pattern: str) -> Test:
 
 def maybe(shape: Shape) -> Test:
     """The shape, or null."""
-    return lambda value: value is None or _fits(value, shape)
-
-
-def _fits(value: Any, shape: Shape) -> bool:
-    return not any(_faults(value, shape, ""))
+    return lambda value: value is None or not any(_faults(value, shape, ""))
 
 
 def check(value: Any, shape: Shape) -> None:
@@ -92,7 +88,6 @@ def _faults(value: Any, shape: Shape, at: str) -> Iterator[str]:
 
 
 def _runs(value: Any) -> bool:
-    """A number of runs, or of shards."""
     return count(value) and 1 <= value <= MAX_RUNS
 
 
@@ -100,12 +95,10 @@ _COLOUR = text("#[0-9A-Fa-f]{6}")
 """A colour as a scenario gives it: pages and pictures contain it as it is."""
 _KIND = text("String|Int64|Float64")
 _FILE_NAME = text(r"(?!\.{1,2}\Z)[^/\0]+")
-"""The name of a file or folder."""
 _INSIDE = text(r"runs/(?!\.{1,2}\Z)[^/]+")
 """The folder of a run in that of its study: not a place elsewhere."""
 _TEXTS = {"*": str}
 _PACKETS = {"*": maybe(number(-MAX_EXACT))}
-"""Counters."""
 _SAID = {
     "talkspurt": str, "name": str, "title": str, "description": str, "file?": maybe(str),
     "set?": _TEXTS, "files?": [str],
@@ -136,7 +129,6 @@ RESULT: Shape = {
         "priority": str, "uncaptured_packets": count,
     },
 }  # fmt: skip
-"""The manifest of a run."""
 _AXIS = {
     "name": str, "path": str, "labels": [str], "unit?": maybe(str), "factor?": maybe(str),
     "numbers?": maybe([number(-MAX_U64, MAX_U64)]),
@@ -147,14 +139,12 @@ STUDY: Shape = {
     "runs": [{"folder": _INSIDE}],
     "design?": maybe({"kind": str, "samples": count, "indices": bool, "points": count}),
 }  # fmt: skip
-"""The manifest of a study."""
 SHARD: Shape = {
     **STUDY,
     "name": _FILE_NAME,
     "study": str, "engine": str, "shard": _runs, "shards": _runs, "total": _runs,
     "runs": [{"run": count, "folder": _INSIDE, "digest": str}],
 }  # fmt: skip
-"""The manifest of a shard."""
 
 _DIRECTION = {
     "rate_bps?": maybe(number(most=MAX_U64)), "delay_s?": maybe(number()),
@@ -183,7 +173,6 @@ TOPOLOGY: Shape = {
         }
     ],
 }  # fmt: skip
-"""The description of a network."""
 
 
 def result(manifest: Any, scenario: str, hashed: str) -> Manifest:
@@ -224,7 +213,6 @@ def study(manifest: StudyManifest, settings: Sequence[tuple[Mapping[str, str], i
 
 
 def _unlike(what: str, names: Sequence[str]) -> None:
-    """Raise ValueError if two names are the same."""
     if len(set(names)) < len(names):
         raise ValueError(f"two {what} are the same")
 
@@ -284,7 +272,6 @@ def _known(names: Iterable[str], what: str, used: Iterable[str]) -> None:
 
 
 def _links(found: Mapping[str, Any]) -> frozenset[str]:
-    """The names of links, in both directions."""
     names = [link["name"] for link in (*found["links"], *found["access_points"])]
     return frozenset([*names, *(f"{name}.back" for name in names)])
 
@@ -402,7 +389,6 @@ def _tests(name: str, column: str, kind: str, known: Known) -> dict[str, pl.Expr
 
 
 def _check_keys(name: str, lazy: pl.LazyFrame, of: str | None) -> None:
-    """Check that no two rows of a run have the same key."""
     keys = dictionary.KEYS[name]
     runs = [] if of is None else [of]
     if len(keys) == 2:

@@ -146,7 +146,6 @@ def _no_tables(source: Path, to: str) -> Exception:
 
 
 def _check_room(questions: Sequence[Question], to: str, target: Path) -> None:
-    """Check the disk space for all runs."""
     most = 0.0
     for question in questions:
         (counts,) = disk_space.count(question.plan, [0])
@@ -211,7 +210,6 @@ def _question(result: Result | None, source: Path) -> Question:
 
 
 def _another(result: Result, source: Path, digest: str) -> str:
-    """Why a repeated run may differ."""
     words = f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
     version = result.manifest["talkspurt"]
     if version != __version__:
@@ -280,7 +278,6 @@ def marked_values(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sources(result: Result | Study | None, source: Path) -> list[Path]:
-    """The tables of a result that become CSV."""
     if result is None:
         raise _no_tables(source, "csv")
     files = _parquet_files(source)

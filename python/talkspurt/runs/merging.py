@@ -35,11 +35,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """A shard such as ``2/4``.
-
-        Raises:
-            BadInputError: if it is not one.
-        """
+        """A shard such as ``2/4``."""
         found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text.strip())
         if found is None or not 1 <= int(found[1]) <= int(found[2]):
             raise BadInputError(
@@ -116,13 +112,7 @@ def merge(
 
 @dataclass(frozen=True)
 class _Found:
-    """A folder with a shard.
-
-    Attributes:
-        folder: the folder.
-        manifest: its manifest.
-        runs: the folder of each run by its number.
-    """
+    """A folder with a shard, and the folder of each of its runs by number."""
 
     folder: Path
     manifest: ShardManifest
@@ -187,11 +177,6 @@ _IDENTITY = ("talkspurt", "engine", "study", "shards", "total")
 
 
 def _read(folder: Path) -> _Found:
-    """The shard in a folder.
-
-    Raises:
-        StoreError: if there is none, or its manifest is damaged.
-    """
     manifest: Any = reader.check(folder, (KIND,))
     with file_access.reading(folder / output_folder.MANIFEST):
         validation.check(manifest, validation.SHARD)
@@ -203,7 +188,6 @@ def _read(folder: Path) -> _Found:
 
 
 def _damage(shard: _Found) -> list[str]:
-    """Runs of a shard that cannot be read."""
     digests = {run["run"]: run["digest"] for run in shard.manifest["runs"]}
     wrong = []
     for i, name in shard.runs.items():

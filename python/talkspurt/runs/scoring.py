@@ -82,8 +82,6 @@ def score(
 
 
 class _Worker:
-    """A process that scores calls."""
-
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()

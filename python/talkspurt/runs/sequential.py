@@ -24,9 +24,7 @@ from talkspurt.results.result import Result, Study
 from talkspurt.scenarios.source import Question, Sets, Source, read
 
 MIN_REPLICATIONS = 5
-"""Replications before the first decision."""
 MAX_REPLICATIONS = 100
-"""Default limit of the replications."""
 MAX_GROWTH = 2
 """Maximum growth of their number in one step."""
 WIDTH = re.compile(
@@ -39,9 +37,7 @@ class Target:
     """Half the width that the interval of a measure may have.
 
     Attributes:
-        measure: a metric that is one number per flow.
         half: half the width, in the unit of the stored measure, or a share of the mean.
-        relative: whether it is a share of the mean.
         text: as it was given.
     """
 
@@ -52,11 +48,7 @@ class Target:
 
     @classmethod
     def of(cls, measure: str, width: float | str) -> Target:
-        """A target such as 0.1, ``"5ms"`` or, relative to the mean, ``"5%"``.
-
-        Raises:
-            ValueError: if the width is no positive number with a fitting unit.
-        """
+        """A target such as 0.1, ``"5ms"`` or, relative to the mean, ``"5%"``."""
         from talkspurt.figures.scale import UNITS
 
         one = of_a_flow(measure)

@@ -124,7 +124,6 @@ def write(study: StudyData, file: Path, *, overwrite: bool = False) -> None:
 
 
 def _is_earlier(file: Path) -> bool:
-    """Whether a file was written here."""
     if file.suffix.lower() == ".xlsx":
         try:
             with zipfile.ZipFile(file) as there:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,9 +112,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-@functools.lru_cache(maxsize=8)
-def _values(text: str) -> str:
-    return _core.values(text)
+_values = functools.lru_cache(maxsize=8)(_core.values)
 
 
 def _quantity(table: dict[str, Any]) -> Any:
@@ -130,11 +128,7 @@ NAMES = ("from", "to", "via", "paths")
 
 @dataclass(frozen=True)
 class Flows(Mapping[str, Any]):
-    """All flows of a resolved scenario by name.
-
-    Attributes:
-        written: the flows with groups as written.
-    """
+    """All flows of a resolved scenario by name; those that are `written` have their groups."""
 
     written: Mapping[str, Any]
 
@@ -231,11 +225,7 @@ class Routed(Sequence[Mapping[str, Any]]):
 
 @dataclass(frozen=True, eq=False)
 class Network(Mapping[str, Any]):
-    """The description of a network with all flows, as of :func:`routed`; read when it is asked for.
-
-    Attributes:
-        read: returns its JSON.
-    """
+    """The description of a network with all flows, as of :func:`routed`; its JSON is read late."""
 
     read: Callable[[], str]
 
@@ -262,3 +252,20 @@ def as_written(topology: Mapping[str, Any]) -> dict[str, Any]:
     """The opposite of :func:`routed`, for JSON."""
     flows = topology["flows"]
     return {**topology, "flows": flows.written if isinstance(flows, Routed) else flows}
+
+
+def unknown_network(
+    nodes: Iterable[str], links: Mapping[str, tuple[str, str]], flows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The description of a network as of a run, of which only names and routes are known."""
+    return {
+        "nodes": [{"name": name, "colour": None} for name in dict.fromkeys(nodes)],
+        "links": [
+            {"name": name, "from": here, "to": there, "mtu": None, "fails": False, "back": {},
+             "rate_bps": None, "delay_s": None, "jitter_s": None, "queue": None, "loss": None,
+             "bursts": False, "bit_error_rate": None, "changes": False}
+            for name, (here, there) in links.items()
+        ],
+        "access_points": [],
+        "flows": flows,
+    }  # fmt: skip

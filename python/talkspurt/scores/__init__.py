@@ -38,7 +38,6 @@ MIN_DURATION_S = 1.0
 APART = 0.7
 """Scores that differ by more are reported as contradictory."""
 COLUMNS = ("pesq_nb", "pesq_wb", "visqol", "plcmos")
-"""The columns of the table with scores."""
 BOTTOM = 1.0
 """The score of a segment of which nothing was heard: the lower end of the scale."""
 SILENCE = "nothing is said in the reference"
@@ -90,12 +89,10 @@ class Call:
     """What the models are given of a call.
 
     Attributes:
-        flow: its flow.
         start_s: when its first sample was captured, in the time of the run; None if nothing counts.
         duration_s: the length of what counts.
         pieces: the segments to be judged, and those in which too little is said: the start of each
             row, its signals, and the received one before it was aligned.
-        judged: segments to be judged.
         speaking: segments in which enough is said to be judged.
     """
 

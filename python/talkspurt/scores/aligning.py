@@ -50,8 +50,6 @@ class Aligned:
     """A call's signals, sample by sample beside each other.
 
     Attributes:
-        sent: the reference, one channel.
-        received: the received sound, as long as the reference.
         rate: samples per second.
         start_s: when the first sample was captured, in the time of the run.
         played: the received sound as it was played, nothing undone.
@@ -147,12 +145,7 @@ def offsets(frames: pl.DataFrame) -> Places:
 def undone(sent: Samples, received: Samples, rate: int, begins: Places, moved: Places) -> Samples:
     """The received sound with every change of delay undone in the next pause of the speaker.
 
-    Args:
-        sent: the reference.
-        received: the received sound.
-        rate: samples per second.
-        begins: place of each frame in the reference, in seconds.
-        moved: how much later each frame is in the received sound, in seconds.
+    Frames begin at ``begins`` seconds of the reference, and are played ``moved`` seconds later.
     """
     parts: list[Samples] = []
     shift = 0

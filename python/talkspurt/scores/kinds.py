@@ -14,12 +14,7 @@ class Model:
     """One model.
 
     Attributes:
-        name: its name in metrics.
-        label: its name in tables.
         columns: its columns; the first with a value is its score.
-        meaning: what it measures, in a sentence.
-        misses: what it does not know, in a sentence.
-        source: its definition and the package that computes it.
         compares: whether it is given the sent signal, too.
     """
 
@@ -69,7 +64,6 @@ MODELS: dict[str, Model] = {
         ),
     )
 }
-"""The models by name, in the order of tables."""
 
 WIDEBAND_HZ = 16_000
 

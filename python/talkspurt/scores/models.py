@@ -31,7 +31,6 @@ PACKAGES = {
     "speechmos": "speechmos",
     "onnxruntime": "onnxruntime",
 }
-"""Imported modules and the packages that contain them."""
 REMEDY = "pip install 'talkspurt[scores]'"
 _one = threading.Lock()
 """numba's threads belong to one caller at a time: a second one would end the process."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from talkspurt import intervals, scores
 from talkspurt.metrics.catalogue import column
 from talkspurt.results.groups import condensed
+from talkspurt.results.run_data import RunData
+from talkspurt.results.study_data import StudyData
 from talkspurt.scores.kinds import MODELS
-
-if TYPE_CHECKING:
-    from talkspurt.results.run_data import RunData
-    from talkspurt.results.study_data import StudyData
 
 Texts = tuple[str, str]
 """A mean, and its interval or an empty text."""
@@ -26,10 +24,8 @@ class Row:
     """The scores of one call, or of one flow under one setting of a study.
 
     Attributes:
-        settings: the label of each axis of a study.
         name: its name, with the number of flows of a group.
         flow: the flow whose style represents it.
-        scores: mean by model.
         texts: the mean of each model as text, with its interval, or the band if calls differ.
     """
 

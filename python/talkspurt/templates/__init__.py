@@ -36,11 +36,9 @@ Name = Literal[
 """The templates, from the first to those for special questions."""
 
 SCHEMA = "talkspurt.schema.json"
-"""The schema's file beside a scenario."""
 
 HERE = Path(__file__).parent
 FOLDERS = (HERE, HERE.parent / "speech")
-"""Where the files of templates are."""
 
 
 def text(name: Name) -> str:
@@ -68,7 +66,8 @@ def write(name: Name, path: Path, *, overwrite: bool = False) -> list[Path]:
     """
     file = path if path.suffix == ".toml" else path / f"{name}.toml"
     contents = {file: text(name).encode()}
-    for asset in _assets(_read(name)):
+    for named in provenance.files_in(_read(name)):
+        asset = next(f / named for f in FOLDERS if (f / named).exists())
         contents[file.parent / asset.name] = asset.read_bytes()
     contents[file.parent / SCHEMA] = _core.schema().encode()
     wanted = [file for file, data in contents.items() if overwrite or not _holds(file, data)]
@@ -95,9 +94,3 @@ def _read(name: str) -> dict[str, Any]:
     import tomllib
 
     return tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))
-
-
-def _assets(scenario: dict[str, Any]) -> list[Path]:
-    """The files that a template names, each once."""
-    names = provenance.files_in(scenario)
-    return [next(f / name for f in FOLDERS if (f / name).exists()) for name in names]

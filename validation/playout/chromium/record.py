@@ -96,7 +96,7 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
     rows = chromium.statistics(told, "inbound-rtp", "audio")
     utc_ms = log.begin_utc_ms - log.begin_ms
     ssrc = rows[-1]["ssrc"]
-    packets = [one for one in log.incoming_rtp if one.ssrc == ssrc]
+    packets = [one for one in log.events["incoming_rtp_packets"] if one.ssrc == ssrc]
     first = packets[0].timestamp_ms
     end = first + 1e3 * traces.CALL_S
     rows = [one for one in rows if one["packetsReceived"] and one["timestamp"] - utc_ms <= end]
@@ -124,7 +124,7 @@ def recorded(folder: Path, told: list[dict[str, Any]]) -> dict[str, Any]:
         "arrivals": columns,
         "playouts": [
             one.timestamp_ms - first
-            for one in log.playouts
+            for one in log.events["audio_playout_events"]
             if one.local_ssrc == ssrc and one.timestamp_ms <= end
         ],
         "samples": {"ms": [round(row["timestamp"] - utc_ms - first, 3) for row in rows]}

@@ -58,7 +58,6 @@ class Statistics:
     """One object of statistics over time.
 
     Attributes:
-        id: its identifier.
         type: as ``inbound-rtp``.
         times_ms: when it was sampled, in ascending order; reports of the other end can repeat.
         members: by name, the place of each value among the times, and the values.
@@ -93,8 +92,6 @@ class Connection:
 
     Attributes:
         name: as in the dump; empty for samples of one.
-        url: of its page; empty if not known.
-        statistics: by identifier.
         changes: of its states: when, in milliseconds since 1970, what, and to what.
     """
 
@@ -110,15 +107,7 @@ class Connection:
 
 @dataclass
 class Dump:
-    """What was read.
-
-    Attributes:
-        format: name of the form.
-        connections: peer connections.
-        user_agent: the browser; empty if not known.
-        notes: what was assumed, in sentences.
-        skipped: what was not read: what, and how many.
-    """
+    """What was read."""
 
     format: str
     connections: list[Connection]
@@ -145,11 +134,7 @@ def begins(data: bytes) -> bool:
 
 
 def read(data: bytes) -> Dump:
-    """Read a dump.
-
-    Raises:
-        DumpError: if the file has none of the forms, or is damaged.
-    """
+    """Read a dump."""
     if len(data) > MAX_BYTES:
         raise DumpError(
             f"has {len(data) / 2**20:.0f} MiB; at most {MAX_BYTES >> 20} are read: record fewer"
@@ -208,7 +193,6 @@ def _json(data: bytes) -> Any:
 
 
 def _samples(content: list[Any]) -> Dump:
-    """Samples of getStats of one connection."""
     dump = Dump("getStats", [Connection()])
     statistics = dump.connections[0].statistics
     for sample in content:
@@ -273,7 +257,6 @@ def _milliseconds(value: Any) -> float | None:
 
 
 def _internals(content: dict[str, Any]) -> Dump:
-    """A dump of chrome://webrtc-internals."""
     dump = Dump("webrtc-internals", [], user_agent=whole(str(content.get("UserAgent", ""))))
     found = content["PeerConnections"]
     if not isinstance(found, dict):
@@ -296,7 +279,6 @@ def _internals(content: dict[str, Any]) -> Dump:
 
 
 def _series(told: dict[str, Any], dump: Dump) -> dict[str, Statistics]:
-    """The statistics of a connection by identifier."""
     members: dict[str, dict[str, Any]] = {}
     for key, one in told.items():
         # Rates that the page computes are in brackets, and may have hyphens.
@@ -307,16 +289,11 @@ def _series(told: dict[str, Any], dump: Dump) -> dict[str, Statistics]:
             dump.skipped["rates computed by webrtc-internals"] += 1
         else:
             members.setdefault(whole(name), {})[whole(member)] = one
-    found = {}
-    for name, series in members.items():
-        one = _statistics(name, series, dump)
-        if one is not None:
-            found[name] = one
-    return found
+    made = {name: _statistics(name, series, dump) for name, series in members.items()}
+    return {name: one for name, one in made.items() if one is not None}
 
 
 def _statistics(name: str, series: dict[str, Any], dump: Dump) -> Statistics | None:
-    """One object of statistics from the series of its members."""
     kinds = (one["statsType"] for one in series.values() if isinstance(one.get("statsType"), str))
     guessed = next((kind for prefix, kind in TYPES.items() if name.startswith(prefix)), "")
     made = Statistics(name, whole(next(kinds, guessed)))

@@ -75,7 +75,6 @@ class Kind:
     Attributes:
         field: of ``EventStream``.
         count: the field with the number of events after the first; 0 if each is a message.
-        columns: its fields.
     """
 
     field: int
@@ -200,16 +199,13 @@ class Events:
         return len(self.columns["timestamp_ms"])
 
     def __getitem__(self, name: str) -> Any:
-        """A column."""
         return self.columns[name]
 
     def __iter__(self) -> Iterator[Any]:
-        """The events, with their fields as attributes."""
         row = namedtuple("row", self.columns)  # type: ignore[misc]
         return map(row._make, zip(*self.columns.values(), strict=True))
 
     def _add(self, batch: wire.Fields, size: int) -> None:
-        """The events of a message of this size."""
         count = wire.number(batch, self._kind.count, 32, 0) if self._kind.count else 0
         # What differs from the event before takes bits; on average, one a field is the least.
         if count > min(MOST_EVENTS, FEW_EVENTS + 8 * size // len(self._kind.columns)):
@@ -257,31 +253,6 @@ class EventLog:
     )
     unknown: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def incoming_rtp(self) -> Events:
-        """RTP packets received, of all streams."""
-        return self.events["incoming_rtp_packets"]
-
-    @property
-    def outgoing_rtp(self) -> Events:
-        """RTP packets sent, of all streams."""
-        return self.events["outgoing_rtp_packets"]
-
-    @property
-    def incoming_rtcp(self) -> Events:
-        """RTCP packets received, compound ones as one, without their SDES and APP parts."""
-        return self.events["incoming_rtcp_packets"]
-
-    @property
-    def outgoing_rtcp(self) -> Events:
-        """RTCP packets sent, likewise."""
-        return self.events["outgoing_rtcp_packets"]
-
-    @property
-    def playouts(self) -> Events:
-        """10 ms of sound each were taken from the jitter buffer of a stream."""
-        return self.events["audio_playout_events"]
-
     def utc_ns(self, time_ms: int) -> int:
         """The nanosecond since 1970 of a time by the log's clock."""
         return (self.begin_utc_ms + time_ms - self.begin_ms) * 1_000_000
@@ -289,20 +260,13 @@ class EventLog:
 
 def begins(data: bytes) -> bool:
     """Whether a file may be an RTC event log, of any format, by its first bytes."""
-    return data.startswith((BEGINNING, BEGINNING_OF_3)) or _is_format_1(data)
-
-
-def _is_format_1(data: bytes) -> bool:
-    # A message in the field 1, with its own time in field 1; no text has such bytes.
-    return data[:1] == b"\x0a" and b"\x08" in (data[2:3], data[3:4])
+    # Format 1: a message in the field 1, with its own time in field 1; no text has such bytes.
+    is_format_1 = data[:1] == b"\x0a" and b"\x08" in (data[2:3], data[3:4])
+    return is_format_1 or data.startswith((BEGINNING, BEGINNING_OF_3))
 
 
 def read(data: bytes) -> EventLog:
-    """Read a log. The last message may be cut, as when the process was ended.
-
-    Raises:
-        EventLogError: if the log does not begin as one of format 2, or is damaged.
-    """
+    """Read a log. The last message may be cut, as when the process was ended."""
     if not data.startswith(BEGINNING):
         raise _other(3 if data.startswith(BEGINNING_OF_3) else 1) if begins(data) else _none()
     fields = wire.fields(data)
@@ -353,7 +317,6 @@ def _begun(value: int | bytes) -> EventLog:
 
 
 def _add(log: EventLog, number: int, value: int | bytes) -> None:
-    """Add a message of the stream to a log."""
     if number not in _OF_FIELD and number not in {BEGIN, END}:
         log.unknown[f"field {number}"] += 1
         return
@@ -385,7 +348,6 @@ def _base(batch: wire.Fields, one: Column) -> int | None:
 
 
 def _value(batch: wire.Fields, one: Column) -> int:
-    """The value of the only event."""
     base = _base(batch, one)
     if base is None:
         return ABSENT
@@ -472,12 +434,9 @@ def rows(log: EventLog) -> tuple[list[dict[str, Any]], bytes]:
     """
     found: list[dict[str, Any]] = []
     reports, end = [], 0
-    for src, dst, media, control in (
-        ("remote", "local", log.incoming_rtp, log.incoming_rtcp),
-        ("local", "remote", log.outgoing_rtp, log.outgoing_rtcp),
-    ):
+    for src, dst, way in (("remote", "local", "incoming"), ("local", "remote", "outgoing")):
         ends = {**PLAIN, "src": src, "dst": dst}
-        for one in media:
+        for one in log.events[f"{way}_rtp_packets"]:
             size = one.header_size + one.payload_size + one.padding_size
             found.append(
                 {**ends, "time_ns": log.utc_ns(one.timestamp_ms), "ip_bytes": size,
@@ -486,7 +445,7 @@ def rows(log: EventLog) -> tuple[list[dict[str, Any]], bytes]:
                  "rtp_type": one.payload_type, "rtp_marker": one.marker,
                  "rtp_header_bytes": one.header_size, "rtp_padding_bytes": one.padding_size}
             )  # fmt: skip
-        for one in control:
+        for one in log.events[f"{way}_rtcp_packets"]:
             begin, end = end, end + len(one.raw_packet)
             reports.append(one.raw_packet)
             found.append(

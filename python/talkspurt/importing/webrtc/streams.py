@@ -54,8 +54,6 @@ class Stream:
     """An RTP stream and what belongs to it.
 
     Attributes:
-        way: its direction.
-        connection: its peer connection.
         main: its statistics at this end.
         others: other statistics of it, and for the first stream those of the connection.
     """
@@ -79,11 +77,7 @@ class Stream:
 
 
 def trace(dump: Dump) -> tuple[Trace, list[Stream]]:
-    """The streams of a dump as directions without packets.
-
-    Raises:
-        DumpError: if it has no RTP stream.
-    """
+    """The streams of a dump as directions without packets."""
     found: list[Stream] = []
     links: dict[str, tuple[str, str]] = {}
     for place, connection in enumerate(dump.connections, 1):
@@ -250,11 +244,7 @@ class Tables:
     """All tables of a dump.
 
     Attributes:
-        trace: its streams as directions.
-        shown: these directions.
-        flows_told: settings of each flow for the scenario.
         width: of the bins of series in seconds: the interval of the samples.
-        made: the tables by name.
     """
 
     def __init__(self, dump: Dump) -> None:

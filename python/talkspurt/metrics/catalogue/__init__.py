@@ -68,7 +68,6 @@ LINKS = tuple(one for one in COLUMNS if one.table == "links")
 GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
 ALL: tuple[Metric, ...] = (*COLUMNS, *SOUND, *COMPUTED)
 NUMBERS: tuple[Metric, ...] = (*FLOWS, *SOUND, *(one for one in COMPUTED if one.shape == "flows"))
-"""The metrics that are one number per flow."""
 
 VIEWS: dict[str, dict[str, Shown]] = {}
 """By view: the metrics that it shows, in the order of its columns."""
@@ -120,7 +119,6 @@ def near_names(name: str) -> list[str]:
 
 
 TABLES = ("flows", "links", "gauges", "scores", "series", "link_series")
-"""Tables of a run that a name may begin with."""
 
 
 SATISFACTION = ("users", "users' satisfaction")
@@ -139,62 +137,47 @@ def _titled() -> dict[str, str]:
 
     Of several, names come first, then titles of the tables on the terminal in their order there.
     """
-    found: dict[str, str] = {}
+    titles = [
+        *((name, one) for one in ALL for name in (one.name, one.full_name)),
+        *_heads("calls", "flows", "video", "links"),
+        *((one.study_title, one) for one in ALL),
+        *((title, column("r_factor")) for title in SATISFACTION),
+        *((one.label, one) for one in ALL),
+    ]
+    first = {words(title): _unique(one) for title, one in reversed(titles) if title}
+    return {**first, **SHORT}
 
-    def add(title: str, one: Metric) -> None:
-        if title:
-            own = one.name if metric(one.name) is one else one.full_name
-            found.setdefault(words(title), own)
 
-    for one in ALL:
-        add(one.name, one)
-        add(one.full_name, one)
-    for view in ("calls", "flows", "video", "links"):
-        for name in VIEWS[view]:
-            add(column(name).title, column(name))
-            add(column(name).long_title, column(name))
-    for one in ALL:
-        add(one.study_title, one)
-    for title in SATISFACTION:
-        found.setdefault(words(title), "r_factor")
-    for one in ALL:
-        add(one.label, one)
-    return {**found, **SHORT}
+def _heads(*views: str) -> list[tuple[str, Metric]]:
+    """The heads of the columns of these views of a run, with their metrics."""
+    every = [column(name) for view in views for name in VIEWS[view]]
+    return [(title, one) for one in every for title in (one.title, one.long_title)]
+
+
+def _unique(one: Metric) -> str:
+    """The name of a metric, with its table's if the name alone means another one."""
+    return one.name if metric(one.name) is one else one.full_name
 
 
 @functools.cache
 def _shown() -> dict[str, list[str]]:
     """The names of metrics by all names and titles that are shown, as lower-case words."""
-    found: dict[str, list[str]] = {}
-
-    def add(title: str, name: str) -> None:
-        there = found.setdefault(words(title), [])
-        if name not in there:
-            there.append(name)
-
-    for one in ALL:
+    titles = [*_heads("calls", "video", "flows", "links"), *((one.study_title, one) for one in ALL)]
+    names = [
         # Letters are not spelled like anything.
-        add(one.name, one.name if metric(one.name) is one else one.full_name)
-    of_runs = [
-        column(name) for view in ("calls", "video", "flows", "links") for name in VIEWS[view]
+        *((one.name, _unique(one)) for one in ALL),
+        *((title, one.full_name if one.of_links else one.name) for title, one in titles if title),
+        *((title, "r_factor") for title in SATISFACTION),
+        *((one.label, _unique(one)) for one in ALL),
     ]
-    titles = [(title, one) for one in of_runs for title in (one.title, one.long_title)]
-    for title, one in (*titles, *((one.study_title, one) for one in ALL)):
-        if title:
-            add(title, one.full_name if one.of_links else one.name)
-    for title in SATISFACTION:
-        add(title, "r_factor")
-    for one in ALL:
-        add(one.label, one.name if metric(one.name) is one else one.full_name)
-    return found
+    found: dict[str, dict[str, None]] = {}
+    for title, name in names:
+        found.setdefault(words(title), {})[name] = None
+    return {title: list(its) for title, its in found.items()}
 
 
 def column(name: str) -> Column:
-    """The column of this name: one that every run has, or a score of the sound.
-
-    Raises:
-        KeyError: if there is none; states what the name is, or suggests the nearest.
-    """
+    """The column of this name: one that every run has, or a score of the sound."""
     if name not in _COLUMNS:
         one = metric(name)
         if isinstance(one, Column):
@@ -204,11 +187,7 @@ def column(name: str) -> Column:
 
 
 def of_a_flow(name: str) -> Metric:
-    """The metric with this name that is one number per flow, as in a study's summary.
-
-    Raises:
-        KeyError: if there is none; states what else the name is, or suggests the nearest.
-    """
+    """The metric with this name that is one number per flow, as in a study's summary."""
     one = number(name)
     if one in NUMBERS:
         return one
@@ -221,11 +200,7 @@ def of_a_flow(name: str) -> Metric:
 
 @functools.cache
 def number(name: str) -> Metric:
-    """The metric with this name; a number of a flow comes first, as in a summary.
-
-    Raises:
-        KeyError: if there is no such metric.
-    """
+    """The metric with this name; a number of a flow comes first, as in a summary."""
     found = next((one for one in NUMBERS if name in one.names), None)
     return found or metric(_titled().get(words(name), name))
 
@@ -236,11 +211,7 @@ def quantity(name: str) -> Quantity:
 
 
 def over_time(one: Metric) -> Metric:
-    """The metric over time that belongs to a number of a whole run; itself if it is over time.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The metric over time that belongs to a number of a whole run; itself if it is over time."""
     if isinstance(one, Column):
         if one.table == "gauges":
             return one

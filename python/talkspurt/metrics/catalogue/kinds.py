@@ -61,9 +61,7 @@ milliseconds = partial(Quantity, unit="ms", scale=1e3, digits=1)
 seconds = partial(Quantity, unit="s", digits=2)
 kilobits = partial(Quantity, unit="kbit/s", scale=1e-3, digits=1)
 packets = partial(Quantity, unit="packets", digits=1)
-"""A number of packets, which may be a mean."""
 share = partial(Quantity, unit="%", scale=100.0, digits=2, most=1.0)
-"""A ratio up to 1."""
 
 BY_COLUMN = {
     "time_s": seconds("time"),
@@ -146,7 +144,6 @@ OVER_TIME = {
     "links.queue_mean_packets": "link_queue",
     "links.sojourn_mean_s": "link_wait",
 }
-"""The metric over time of a number of the whole run."""
 
 
 @dataclass(frozen=True)
@@ -351,5 +348,4 @@ OF_PACKETS = (
     "active_rate", "rate_over_run", "loss_event_rate", "link_wait", "packet_size_min",
     "packet_size_mean", "packet_size_max",
 )  # fmt: skip
-"""Metrics of other shapes that need the packet table."""
 Metric = Column | Computed
