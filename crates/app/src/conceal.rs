@@ -125,8 +125,7 @@ impl Synthesis {
         sample
     }
 
-    /// Appendix I: a quarter period after an erasure of 10 ms, 4 ms more for each further 10 ms,
-    /// at most 10 ms.
+    /// Appendix I: a quarter period after an erasure of 10 ms, 4 ms more for each further 10 ms, at most 10 ms.
     fn overlap(&self, erased: usize) -> usize {
         let frame = FRAME * self.unit;
         (self.quarter + 32 * self.unit * (erased.div_ceil(frame).max(1) - 1)).min(frame)

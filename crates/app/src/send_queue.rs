@@ -14,8 +14,8 @@ use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Limit in frames; with 0, a frame that the transport does not take at once is dropped. Absent: the
-    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5), and of video over UDP under a
-    /// `controller` 1250.
+    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5), and of video under a `controller`
+    /// 1250, if it goes over UDP or has an `encoder`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
     /// Which frame is dropped when the queue is full.

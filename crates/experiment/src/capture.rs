@@ -98,8 +98,7 @@ fn ports(flow: usize, free: &[u16]) -> (u16, u16) {
     (free[first], free[(first + round) % free.len()])
 }
 
-/// Addresses and ports of every route's packets; on path k a flow uses the k-th address of each
-/// end.
+/// Addresses and ports of every route's packets; on path k a flow uses the k-th address of each end.
 fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
     let free = free_ports();
     let ways = network.ways().zip(0_u32..).map(|(way, route)| {

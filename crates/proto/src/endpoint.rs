@@ -138,8 +138,7 @@ pub enum Event {
     Reset,
     /// Retransmissions were given up (RFC 9293 §3.8.3 R2).
     TimedOut,
-    /// The peer has lost the connection and set it up again; what was in flight is lost (RFC 9260
-    /// §5.2.4 A).
+    /// The peer has lost the connection and set it up again; what was in flight is lost (RFC 9260 §5.2.4 A).
     Restarted,
     /// Send capacity has grown: the application may hand over more data.
     Writable,
@@ -148,8 +147,7 @@ pub enum Event {
     TargetRate(Rate),
 }
 
-/// Events pending for the application, each at most once, reported in the order of
-/// [`PendingEvents::ORDER`].
+/// Events pending for the application, each at most once, reported in the order of [`PendingEvents::ORDER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingEvents(u8);
 
@@ -213,8 +211,7 @@ pub trait Endpoint {
     fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Self::Packet>;
     /// Bytes of payload (for message transports: of messages) the endpoint accepts now.
     fn send_capacity(&self) -> usize;
-    /// Maximum message size in bytes, whatever the current capacity; longer messages are never
-    /// sent.
+    /// Maximum message size in bytes, whatever the current capacity; longer messages are never sent.
     fn max_message(&self) -> usize {
         usize::MAX
     }

@@ -109,9 +109,8 @@ impl Packet {
         (mixed >> 32) as u32
     }
 
-    /// Its identifier in the IP header: over IPv4 the identification, its number modulo 2¹⁶ (any
-    /// value is allowed, RFC 6864 §4.1); over IPv6 the flow label, 20 bits of the flow hash and
-    /// non-zero (RFC 6437 §2).
+    /// Its identifier in the IP header: over IPv4 the identification, its number modulo 2¹⁶ (any value is
+    /// allowed, RFC 6864 §4.1); over IPv6 the flow label, 20 bits of the flow hash and non-zero (RFC 6437 §2).
     #[must_use]
     pub fn mark(&self) -> u32 {
         match self.version {

@@ -113,8 +113,7 @@ pub enum Playout {
 /// One observation.
 #[derive(Debug)]
 pub enum Note<'a> {
-    /// Link: the packet was accepted; its label is as received, and `packets` and `bytes` include
-    /// it.
+    /// Link: the packet was accepted; its label is as received, and `packets` and `bytes` include it.
     Enqueued {
         /// Its label.
         packet: &'a Packet,

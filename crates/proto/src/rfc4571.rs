@@ -1,8 +1,7 @@
 //! RTP and RTCP over a byte stream (RFC 4571): each packet follows a two-byte length.
 //!
-//! [`frame()`] produces the bytes for a stream transport; a [`Deframer`] reassembles packets from
-//! the pieces that arrive. RTP and RTCP share the stream and are distinguished by their second byte
-//! (RFC 5761 §4).
+//! [`frame()`] produces the bytes for a stream transport; a [`Deframer`] reassembles packets from the pieces
+//! that arrive. RTP and RTCP share the stream and are distinguished by their second byte (RFC 5761 §4).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 

@@ -1,6 +1,5 @@
-//! Sequence numbers that do not wrap: 64-bit positions in a number space whose low 32 bits are on
-//! the wire (RFC 9293 §3.4 counts modulo 2³²). They compare as integers; only [`Seq::near`] handles
-//! wrapping.
+//! Sequence numbers that do not wrap: 64-bit positions in a number space whose low 32 bits are on the wire (RFC
+//! 9293 §3.4 counts modulo 2³²). They compare as integers; only [`Seq::near`] handles wrapping.
 
 use std::ops::{Add, AddAssign};
 

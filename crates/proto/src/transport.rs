@@ -53,11 +53,9 @@ pub struct Setup<'a> {
     pub side: Side,
     /// IP version of its packets.
     pub version: IpVersion,
-    /// The addresses of this end, one for each path, the primary one first; empty if there is one
-    /// path.
+    /// The addresses of this end, one for each path, the primary one first; empty if there is one path.
     pub addresses: &'a [IpAddr],
-    /// The encodings its source can send in, best first; empty for a side that only listens, and for
-    /// bulk.
+    /// The encodings its source can send in, best first; empty for a side that only listens, and for bulk.
     pub ladder: &'a [Rung],
     /// True if its source can send at any rate: the controller then reports each change of the rate
     /// it permits ([`Event::TargetRate`](crate::endpoint::Event::TargetRate)).

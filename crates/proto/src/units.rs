@@ -1,8 +1,7 @@
 //! Quantities as people write them: `"20ms"`, `"64kbit/s"`, `"1500B"`.
 //!
-//! A quantity carries its unit in its type and in its text. Parsing is exact (decimal digits to an
-//! integer, never through a float). Bare numbers are rejected: a missing unit is the most common
-//! mistake in a scenario.
+//! A quantity carries its unit in its type and in its text. Parsing is exact (decimal digits to an integer,
+//! never through a float). Bare numbers are rejected: a missing unit is the most common mistake in a scenario.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -192,9 +191,8 @@ thread_local! {
     static WITH_VALUES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `serialise`. Quantities that it serialises in this thread are objects with the keys `quantity`
-/// (the text), `value` (a number) and `unit` (`s`, `bit/s` or `B`), so that a reader needs no parser for
-/// quantities.
+/// Runs `serialise`. Quantities that it serialises in this thread are objects with the keys `quantity` (the
+/// text), `value` (a number) and `unit` (`s`, `bit/s` or `B`), so that a reader needs no parser for quantities.
 pub fn with_values<T>(serialise: impl FnOnce() -> T) -> T {
     WITH_VALUES.set(true);
     let result = serialise();

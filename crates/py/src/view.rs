@@ -14,8 +14,7 @@ pub(crate) fn picture(network: &str, flows: &Bound<'_, PyAny>) -> PyResult<Optio
     Ok(found.map(|picture| serde_json::to_string(&picture).expect("a picture is plain data")))
 }
 
-/// The animation of an excerpt of a run (JSON of `talkspurt_view::animation`); `hops` is the
-/// excerpt's table.
+/// The animation of an excerpt of a run (JSON of `talkspurt_view::animation`); `hops` is the excerpt's table.
 #[pyfunction]
 pub(crate) fn animation(
     network: &str,

@@ -52,8 +52,7 @@ pub(crate) struct Account {
 
     // Rarely changes in a call.
     pub(crate) units: Units,
-    /// Bytes that arrived in the window but were sent before it, minus those sent in it that arrived after
-    /// it.
+    /// Bytes that arrived in the window but were sent before it, minus those sent in it that arrived after it.
     pub(crate) carried_bytes: i64,
     /// By how much packets were shorter than their layers above the network header.
     pub(crate) shortage: u64,

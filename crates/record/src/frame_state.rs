@@ -113,8 +113,7 @@ impl FrameOutcome {
     }
 }
 
-/// The numbers of the packets (or frames) in the window; they are consecutive, because numbers grow with
-/// time.
+/// The numbers of the packets (or frames) in the window; they are consecutive, because numbers grow with time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cohort {
     pub(crate) first: u32,

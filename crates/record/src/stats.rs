@@ -31,8 +31,7 @@ pub struct Stats {
     window: Window,
     /// By peer; `None` for a side without a source.
     accounts: Vec<Option<Account>>,
-    /// By sending peer, for transports that report it: few flows do, and a field would enlarge all
-    /// accounts.
+    /// By sending peer, for transports that report it: few flows do, and a field would enlarge all accounts.
     waits: BTreeMap<u32, Waits>,
     /// The last account of messages of each peer with an external stack, and how many it discarded in the
     /// window.

@@ -102,8 +102,7 @@ summary! {
             "bytes sent",
             "payload + media headers + transport headers + network headers",
         );
-        /// Bytes of IP packets with payload, sent in the window, that reached the other end, including
-        /// headers.
+        /// Bytes of IP packets with payload, sent in the window, that reached the other end, including headers.
         received_bytes: u64 = BYTES.known_to_receiver()
             .described("bytes received", "Σ IP length of received packets");
         /// IP headers. Link framing is not counted.
@@ -123,8 +122,7 @@ summary! {
         throughput_bps: Option<f64> = KILOBITS.known_to_receiver()
             .described("throughput", "8 × IP bytes received in the window ÷ length of the window")
             .source("RFC 5136 §2.3");
-        /// Data delivered to the receiving application, each byte once, without headers and
-        /// retransmissions.
+        /// Data delivered to the receiving application, each byte once, without headers and retransmissions.
         goodput_bps: Option<f64> = KILOBITS.known_to_receiver().described(
             "goodput",
             "8 × payload bytes delivered in the window ÷ length of the window",
@@ -303,8 +301,7 @@ summary! {
         burst_ratio: Option<f64> = Metric::of("1", "", 1.0, 2)
             .described("burst ratio", "mean length of a run of losses × (1 − loss ratio)")
             .source("ITU-T G.107 §7.4 (BurstR)").lower_is_better();
-        /// Longest period of speech of which the listener heard nothing, not counting the speaker's own
-        /// pauses.
+        /// Longest period of speech of which the listener heard nothing, not counting the speaker's own pauses.
         longest_gap_s: Option<f64> = Metric::of("s", "s", 1.0, 2).described(
             "longest gap",
             "sum of the lengths of consecutive frames missing or late, of the longest such run",
@@ -385,9 +382,8 @@ summary! {
             .source("talkspurt's own measure").lower_is_better()
             .titled("longest delay", "longest frame delay", "longest frame delay")
             .shown(&[View::Video.at(5).rank(4), View::StudyVideo.at(5).rank(17)]);
-        /// E-model rating of the call, 0 to 100, from delay, loss and codec. 93.2 is an unimpaired
-        /// call; 0 is the lowest, however little was heard. It is a planning estimate, not a listening
-        /// test.
+        /// E-model rating of the call, 0 to 100, from delay, loss and codec. 93.2 is an unimpaired call; 0 is
+        /// the lowest, however little was heard. It is a planning estimate, not a listening test.
         r_factor = |row| row.quality.r_factor, Metric::of("1", "", 1.0, 1)
             .described("R", "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100")
             .source("ITU-T G.107 §7.1").higher_is_better().within(0.0, 100.0).bounded_by("r_bound")

@@ -271,9 +271,8 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// Five frames of two packets every 40 ms: the first complete after 30 ms, the second late, the
-    /// third with a packet missing, the fourth complete out of order and with a duplicate, the fifth
-    /// undecided at the end.
+    /// Five frames of two packets every 40 ms: the first complete after 30 ms, the second late, the third with
+    /// a packet missing, the fourth complete out of order and with a duplicate, the fifth undecided at the end.
     #[test]
     fn frames_are_complete_with_their_last_packet() {
         let mut video = Video::new(Duration::from_millis(100));

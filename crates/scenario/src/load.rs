@@ -459,9 +459,13 @@ impl Reader<'_> {
     /// Fills in what depends on other fields, and makes paths absolute.
     fn complete(&self, flow: &mut Flow) {
         let is_paced = flow.controller.is_some() && matches!(flow.transport, Transport::Udp(_));
-        let waiting = match flow.source {
-            // The pacer's, which holds no speech; an encoder that follows limits it by time.
+        let waiting = match &flow.source {
+            // The pacer's, which holds no speech.
             Source::Video(_) | Source::Replay(_) if is_paced => PACED_PACKETS,
+            // An encoder skips frames while the queue takes too long.
+            Source::Video(video) if video.encoder.is_some() && flow.controller.is_some() => {
+                PACED_PACKETS
+            }
             _ => flow.transport.waiting_packets(),
         };
         flow.send_queue.packets.get_or_insert(waiting);

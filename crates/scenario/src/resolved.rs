@@ -81,9 +81,8 @@ struct Rest<'a> {
     replications: &'a Replications,
 }
 
-/// Converts the output of [`to_toml`] to JSON. A quantity is an object of its text (`quantity`), its
-/// `value` in seconds, bit/s or bytes, and its `unit`. Text of another version is returned without quantity
-/// values.
+/// Converts the output of [`to_toml`] to JSON. A quantity is an object of its text (`quantity`), its `value` in
+/// seconds, bit/s or bytes, and its `unit`. Text of another version is returned without quantity values.
 ///
 /// # Errors
 /// The text is not TOML.
@@ -103,8 +102,7 @@ fn parsed(plain: Json) -> Option<Scenario> {
     serde_json::from_value(plain).ok()
 }
 
-/// The line of each key of a scenario's text, including tables, in order. List elements are numbered from
-/// 0.
+/// The line of each key of a scenario's text, including tables, in order. List elements are numbered from 0.
 #[must_use]
 pub fn lines(text: &str) -> Vec<(String, u32)> {
     let mut lines = Vec::new();

@@ -114,8 +114,7 @@ fn link(template: &Tree, wire: &Wire) -> Tree {
     link
 }
 
-/// Overrides the shape's values with a link's own; tables that do not name their kind are merged key by
-/// key.
+/// Overrides the shape's values with a link's own; tables that do not name their kind are merged key by key.
 fn merge(link: &mut Tree, own: &Tree) {
     match (&mut link.value, &own.value) {
         (Value::Table(table), Value::Table(over)) if !over.contains_key(TAG) => {

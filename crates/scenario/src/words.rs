@@ -66,9 +66,8 @@ const DEPTH: usize = 5;
 /// Kinds of a table with their schemas.
 pub(crate) type Forms<'a> = [(&'a str, &'a Json)];
 
-/// The hint for a `key` that none of the tables `own` has, in this order: the same key in a table inside
-/// them, or in another of the kinds `forms`; a similar key of their own, or one table further down; or
-/// their keys.
+/// The hint for a `key` that none of the tables `own` has, in this order: the same key in a table inside them,
+/// or in another of the kinds `forms`; a similar key of their own, or one table further down; or their keys.
 pub(crate) fn key_hint(what: &str, key: &str, own: &[&Json], forms: &Forms<'_>) -> Option<String> {
     let mut keys: Vec<&str> = Vec::new();
     for known in own.iter().filter_map(|form| properties(form)).flat_map(|table| table.keys()) {

@@ -176,8 +176,7 @@ impl Concealment {
 macro_rules! codecs {
     ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
         /// A speech codec. G.728, G.729 and G.723.1 at 5.3 kbit/s have no encoder here: their packets have
-        /// their size and rate, and a recording is heard through a stand-in, narrowband Opus of a similar
-        /// rate.
+        /// their size and rate, and a recording is heard through a stand-in, narrowband Opus of a similar rate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         pub enum Codec {
             $($(#[$about])* #[serde(rename = $name)] $codec,)*

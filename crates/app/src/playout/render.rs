@@ -2,9 +2,8 @@
 //! samples from `i` steps of the media clock on; the end of the recording may cut the last one short. The
 //! decoder recovers a missing packet from a later one or conceals the gap; otherwise the flow's concealment
 //! does. In the speaker's pauses, which packet numbers distinguish from losses, there is comfort noise or
-//! silence.
-//! `mix` joins the codecs of a ladder. With adaptive playout, the sound is then stretched and paused as
-//! the buffer decided; otherwise it is exactly as long as the original.
+//! silence. `mix` joins the codecs of a ladder. With adaptive playout, the sound is then stretched and paused
+//! as the buffer decided; otherwise it is exactly as long as the original.
 
 use std::ops::Range;
 

@@ -1,8 +1,7 @@
 //! Window-based and rate-based congestion control. A controller decides how much may be in flight and, if it
 //! paces, how fast it is sent. In-flight accounting, loss detection and timers are in the endpoint.
 //!
-//! `docs/adding-a-controller.md` adds one step by step: a file and its lines in `machines!` and
-//! `controllers!`.
+//! `docs/adding-a-controller.md` adds one step by step: a file and its lines in `machines!` and `controllers!`.
 //!
 //! Windows are counted in an endpoint's own units and change in *quanta*: the sender maximum segment
 //! size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
@@ -270,8 +269,7 @@ controllers! {
     /// Tahoe: after a loss, slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
     Tahoe "tahoe",
         Abilities { has_ns2_windows: true, ..Abilities::of(LossRecovery::Tahoe) }, rfc5681;
-    /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2
-    /// `Agent/TCP/Reno`).
+    /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2 `Agent/TCP/Reno`).
     Reno "reno",
         Abilities { has_ns2_windows: true, ..Abilities::of(LossRecovery::Reno) }, rfc5681;
     /// NewReno: RFC 5681 with the recovery of RFC 6582 (ns-2 `Agent/TCP/Newreno`).
@@ -280,8 +278,7 @@ controllers! {
     /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
     /// `Agent/TCP/Sack1`).
     Sack "sack", Abilities::of(LossRecovery::Sack), rfc5681;
-    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as in real hosts (ns-2 `Agent/TCP/Linux` with
-    /// `cubic`).
+    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as in real hosts (ns-2 `Agent/TCP/Linux` with `cubic`).
     Cubic "cubic", Abilities { has_hystart: true, ..Abilities::of(LossRecovery::Rack) }, |build| {
         let cubic = Cubic::new(&build.start, build.hystart);
         Machine::Cubic(Box::new(if build.paced { cubic.paced() } else { cubic }))

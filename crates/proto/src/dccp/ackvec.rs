@@ -182,9 +182,8 @@ impl AckVector {
         }
     }
 
-    /// An arriving packet acknowledges packets of this side, some with vectors: what those reported is
-    /// no longer reported (§11.4.2, A.3). Uses both the Acknowledgement Number and the packet's own
-    /// Ack Vectors.
+    /// An arriving packet acknowledges packets of this side, some with vectors: what those reported is no
+    /// longer reported (§11.4.2, A.3). Uses both the Acknowledgement Number and the packet's own Ack Vectors.
     pub fn on_ack_of_ack(&mut self, ack: SeqNo, options: &Options) {
         if let Some(index) = last_arrived(&self.records, |(seq, _)| *seq, ack, options) {
             let (_, told) = self.records[index];

@@ -42,8 +42,7 @@ pub struct Acknowledgement<'a> {
     pub echo_rtt: Option<Duration>,
 }
 
-/// A packet that arrived, passed §7.5's checks and was not a duplicate, as the receiving half sees
-/// it.
+/// A packet that arrived, passed §7.5's checks and was not a duplicate, as the receiving half sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Its number.
@@ -172,8 +171,7 @@ pub(super) const fn kind(ccid: Ccid) -> Kind {
 }
 
 impl SenderHalf {
-    /// Creates the half of a new connection, or of one that changed its CCID. `rtt` is the
-    /// handshake's.
+    /// Creates the half of a new connection, or of one that changed its CCID. `rtt` is the handshake's.
     pub(super) fn begin<P: EndpointProbe>(
         now: Instant,
         ccid: Ccid,

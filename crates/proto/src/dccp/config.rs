@@ -88,18 +88,16 @@ pub struct Config {
     /// maximum, since ns-2.35 accepts every sequence number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window: Option<u64>,
-    /// The Sequence Windows of both ends grow to five times the packets per round trip, as RFC 4340
-    /// §7.5.2 recommends. Absent: true, but false under `ns2` and where `sequence_window` is given. (In
-    /// Linux the window follows what CCID 2 sends, also down to 32, and the Ack Ratio follows the other
-    /// end's.)
+    /// The Sequence Windows of both ends grow to five times the packets per round trip, as RFC 4340 §7.5.2
+    /// recommends. Absent: true, but false under `ns2` and where `sequence_window` is given. (In Linux the
+    /// window follows what CCID 2 sends, also down to 32, and the Ack Ratio follows the other end's.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window_follows: Option<bool>,
     /// Sequence numbers of 24 bits on Data, Ack and `DataAck` if both sides agree (RFC 4340 §7.6).
     #[serde(default)]
     pub allow_short_seqnos: bool,
-    /// ECN: data packets are sent ECT(0) and marks are read (RFC 4340 §12). Absent: true; under `linux`
-    /// false. ns-2's agents use it (`use_ecn_local_`, `use_ecn_remote_`: 1), and its RED marks their
-    /// packets.
+    /// ECN: data packets are sent ECT(0) and marks are read (RFC 4340 §12). Absent: true; under `linux` false.
+    /// ns-2's agents use it (`use_ecn_local_`, `use_ecn_remote_`: 1), and its RED marks their packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// Checksum Coverage of data packets, up to 15 (RFC 4340 §9.2): 0 covers everything, n the first
@@ -122,8 +120,7 @@ pub struct Config {
     /// Ack Vectors with CCID 3 and 4 too (RFC 4342 §8); CCID 2 always uses them.
     #[serde(default)]
     pub ack_vector: bool,
-    /// The answering side keeps no state until the client has echoed an Init Cookie (RFC 4340
-    /// §8.1.4).
+    /// The answering side keeps no state until the client has echoed an Init Cookie (RFC 4340 §8.1.4).
     #[serde(default)]
     pub init_cookie: bool,
     /// The answering side sends DCCP-Listen packets to open middleboxes (RFC 5596).

@@ -102,8 +102,7 @@ impl ToReport {
         }
     }
 
-    /// Appends the option to the packet `seq`, which acknowledges `ack`, if it takes at most
-    /// `room` bytes.
+    /// Appends the option to the packet `seq`, which acknowledges `ack`, if it takes at most `room` bytes.
     pub(super) fn write(&mut self, seq: SeqNo, ack: SeqNo, room: usize, out: &mut Options) {
         self.entries.retain(|entry| ack.since(entry.seq) < REACH);
         let (mut blocks, mut next) = (Vec::new(), ack);

@@ -1,13 +1,12 @@
 //! DCCP (RFC 4340): a connection of congestion-controlled, unreliable datagrams, client and server
 //! in one machine, with a CCID in each direction.
 //!
-//! `handle` accepts a frame only when the CCID permits it
-//! ([`send_capacity`](crate::endpoint::Endpoint) is zero otherwise): frames wait in the flow's send
-//! queue, which can drop stale ones, not here. Arriving packets pass the validity checks of §8.5
-//! (`arrival`), then options (`receive_options`), then the half-connections. Packets to send are derived
-//! from flags (`departure`): there is no packet queue. `send_capacity` says whether and how much data may
-//! leave. `opening` and `closing` set up and close the connection, `windows` holds its numbers, `features`
-//! negotiates, `negotiated` holds the result, `cookie` replaces listener state.
+//! `handle` accepts a frame only when the CCID permits it ([`send_capacity`](crate::endpoint::Endpoint) is zero
+//! otherwise): frames wait in the flow's send queue, which can drop stale ones, not here. Arriving packets pass
+//! the validity checks of §8.5 (`arrival`), then options (`receive_options`), then the half-connections.
+//! Packets to send are derived from flags (`departure`): there is no packet queue. `send_capacity` says whether
+//! and how much data may leave. `opening` and `closing` set up and close the connection, `windows` holds its
+//! numbers, `features` negotiates, `negotiated` holds the result, `cookie` replaces listener state.
 
 pub mod ackvec;
 mod arrival;
@@ -87,8 +86,7 @@ pub enum State {
     TimeWait,
 }
 
-/// Minimum wait before a retransmission: two round trips of a path within one machine would cause
-/// a storm.
+/// Minimum wait before a retransmission: two round trips of a path within one machine would cause a storm.
 const MIN_WAIT: Duration = Duration::from_millis(10);
 /// Longest options field: 255 words of header minus the longest fixed part (§5.1).
 const LONGEST_OPTIONS: usize = 1020 - 28;
@@ -244,8 +242,7 @@ impl Dccp {
         self
     }
 
-    /// The source can send at any rate: CCID 3 and 4 report each change
-    /// ([`Event::TargetRate`]).
+    /// The source can send at any rate: CCID 3 and 4 report each change ([`Event::TargetRate`]).
     #[must_use]
     pub const fn reporting_rate(mut self) -> Self {
         self.any_rate = true;

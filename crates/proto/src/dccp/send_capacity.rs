@@ -1,5 +1,4 @@
-//! Whether and how much data may leave: the CCID's permit (RFC 4340 §10) and the maximum packet
-//! size (§14).
+//! Whether and how much data may leave: the CCID's permit (RFC 4340 §10) and the maximum packet size (§14).
 
 use super::ccid::{Sender as _, SenderHalf};
 use super::options::feature;

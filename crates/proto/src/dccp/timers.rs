@@ -6,8 +6,7 @@ use crate::time::{Duration, Instant, earlier};
 /// The deadlines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Timers {
-    /// Next retransmission in the current state: Request, Listen, PARTOPEN's Ack, CloseReq or
-    /// Close.
+    /// Next retransmission in the current state: Request, Listen, PARTOPEN's Ack, CloseReq or Close.
     pub(super) repeat: Option<Instant>,
     /// Current interval between retransmissions.
     pub(super) wait: Duration,

@@ -8,8 +8,7 @@ use super::config::FewIntervals;
 pub(super) struct Rule {
     /// Closed intervals in the average (RFC 5348 §5.4: n).
     pub(super) n: usize,
-    /// Minimum factor of one discount of an old interval's weight (§5.5: THRESHOLD); `None`: no
-    /// discounting.
+    /// Minimum factor of one discount of an old interval's weight (§5.5: THRESHOLD); `None`: no discounting.
     pub(super) threshold: Option<f64>,
     pub(super) few: FewIntervals,
 }

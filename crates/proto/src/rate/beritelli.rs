@@ -32,9 +32,8 @@ config! {
         /// Growth factor of the rate per round trip in slow start, above 1 (TCP's: 2; RFC 5681 §3.1).
         #[schemars(range(min = 1.01, max = 4))]
         slow_start_gain: f64 = 2.0,
-        /// End of slow start and beginning of additive increase, as a share of the rate at the last
-        /// congestion. The study does not specify it; the default is half-way between the halved rate and
-        /// that rate.
+        /// End of slow start and beginning of additive increase, as a share of the rate at the last congestion.
+        /// The study does not specify it; the default is half-way between the halved rate and that rate.
         #[schemars(range(min = 0, max = 1))]
         slow_start_until: f64 = 0.75,
         /// Additive increase per round trip, in packets per round trip (TCP's: 1; RFC 5681 §3.1). The study

@@ -45,8 +45,7 @@ config! {
     }
 }
 
-/// A byte in bits times nanoseconds: the unit of the accounts is the bit per second times the
-/// nanosecond.
+/// A byte in bits times nanoseconds: the unit of the accounts is the bit per second times the nanosecond.
 const BYTE: i128 = 8_000_000_000;
 /// Packets the pace may hold: one that is due, and one delayed by the source's noise, so that its
 /// lateness is kept.
@@ -172,8 +171,7 @@ impl<C: RateControl> Bucket<C> {
         self.tokens = (self.tokens + minted).min(self.depth());
     }
 
-    /// Capacity of the pace. A longer packet leaves it below zero, but by less than its excess over
-    /// the first.
+    /// Capacity of the pace. A longer packet leaves it below zero, but by less than its excess over the first.
     fn full(&self) -> i128 {
         PACE_PACKETS * bits(self.ladder.cost(self.ladder.rung).packet_bytes.max(self.first_bytes))
     }

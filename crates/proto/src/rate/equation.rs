@@ -4,9 +4,8 @@
 /// Smallest loss event rate of the inverse: an interval of 10¹² packets.
 const SMALLEST: f64 = 1e-12;
 
-/// X_Bps: the rate of a TCP with segments of `s` bytes, round trips of `r` seconds and a loss event
-/// rate `p`, in bytes per second (RFC 5348 §3.1 with the recommended b = 1 and t_RTO = 4R).
-/// Infinite at `p` = 0.
+/// X_Bps: the rate of a TCP with segments of `s` bytes, round trips of `r` seconds and a loss event rate `p`,
+/// in bytes per second (RFC 5348 §3.1 with the recommended b = 1 and t_RTO = 4R). Infinite at `p` = 0.
 #[must_use]
 pub fn throughput(s: f64, r: f64, p: f64) -> f64 {
     throughput_of(s, r, p, 1.0, 4.0 * r)

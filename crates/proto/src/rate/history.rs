@@ -9,8 +9,7 @@ use crate::time::{Duration, Instant};
 use super::average::{Closed, Rule, Weighed};
 use super::config::Parameters;
 
-/// Closed intervals kept: with the open one, those of the longest Loss Intervals option (RFC 4342
-/// §8.6: 28).
+/// Closed intervals kept: with the open one, those of the longest Loss Intervals option (RFC 4342 §8.6: 28).
 pub const KEPT_INTERVALS: usize = 28;
 
 /// The round-trip time to assume while none is known (RFC 4340 §3.4).
@@ -33,8 +32,7 @@ pub struct Arrival {
     pub non_data_before: u64,
     /// It arrived with Congestion Experienced.
     pub marked: bool,
-    /// The sender's round-trip time, from the packet or estimated by the caller; `None` keeps the
-    /// last value.
+    /// The sender's round-trip time, from the packet or estimated by the caller; `None` keeps the last value.
     pub rtt: Option<Duration>,
     /// The sender's window counter, unwrapped, where there is one (RFC 4342 §8.1): it grows by four
     /// in a round trip. With it loss events are distinguished by §10.2, without it by time.
@@ -385,11 +383,10 @@ fn between(before: Mark, after: Mark, seq: u64) -> Mark {
     Mark { seq, time, counter: before.counter }
 }
 
-/// The loss event rate of reported intervals, for a sender that computes p itself (RFC 5348 §7,
-/// RFC 4342 §6.1): `open` is I_0, `closed` are I_1, I_2, … as lengths in packets, short ones divided
-/// by their losses if the parameters require it ([`counted_length`]); `open` is 0 if excluded
-/// (RFC 4828 §3). Without closed intervals p is 0. History discounting needs the receiver's state and
-/// is omitted.
+/// The loss event rate of reported intervals, for a sender that computes p itself (RFC 5348 §7, RFC 4342 §6.1):
+/// `open` is I_0, `closed` are I_1, I_2, … as lengths in packets, short ones divided by their losses if the
+/// parameters require it ([`counted_length`]); `open` is 0 if excluded (RFC 4828 §3). Without closed intervals
+/// p is 0. History discounting needs the receiver's state and is omitted.
 #[must_use]
 pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f64 {
     let closed: Vec<_> =

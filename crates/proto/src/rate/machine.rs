@@ -36,9 +36,8 @@ dispatched! {
         /// Whether a packet of `bytes` may leave.
         #[inline]
         fn permit(self: &mut Self, now: Instant, bytes: u32) -> Permit;
-        /// A permit was not used: there was nothing to send (RFC 5348 §4.3, data-limited). To be called
-        /// when [`Permit::Now`] finds no packet waiting; a packet that leaves at the same instant
-        /// cancels it.
+        /// A permit was not used: there was nothing to send (RFC 5348 §4.3, data-limited). To be called when
+        /// [`Permit::Now`] finds no packet waiting; a packet that leaves at the same instant cancels it.
         fn on_unused(self: &mut Self, now: Instant);
         /// A data packet of this many bytes left.
         fn on_sent(self: &mut Self, now: Instant, bytes: u32);
@@ -67,9 +66,8 @@ dispatched! {
         /// t_RTO of the equation in ticks of 100 ms; 0 if it is four round-trip times (RFC 5348 §3.1).
         #[inline]
         fn timeout_ticks(self: &Self) -> u8 { 0 }
-        /// The part of its rate that the network has been shown to carry: after loss, at most the rate
-        /// of the throughput equation, and before that at most the receive rate. Zero if the controller
-        /// cannot tell.
+        /// The part of its rate that the network has been shown to carry: after loss, at most the rate of the
+        /// throughput equation, and before that at most the receive rate. Zero if the controller cannot tell.
         fn evidence(self: &Self) -> Rate { Rate::ZERO }
         /// The source can follow any rate: each change of the rate is reported by `target_rate`, but by
         /// controllers that select among the rungs of a ladder.
@@ -84,9 +82,8 @@ dispatched! {
 }
 
 impl Machine {
-    /// The controller selected by the parameters, for the source's encodings, best first. `now` is
-    /// when the connection opened. Without a ladder a token bucket has no use and plain TFRC
-    /// remains.
+    /// The controller selected by the parameters, for the source's encodings, best first. `now` is when the
+    /// connection opened. Without a ladder a token bucket has no use and plain TFRC remains.
     #[must_use]
     pub fn build(now: Instant, parameters: &Parameters, ladder: &[Rung]) -> Self {
         if let Some(config) = &parameters.beritelli {

@@ -1,9 +1,8 @@
 //! Rate-based congestion control: the TFRC family (RFC 5348, 4342, 4828, 5622 and related) as one
 //! machine with a profile.
 //!
-//! The sender's half decides through [`RateControl::permit`]; the receiver's half measures.
-//! Endpoints handle sequence numbers, options and packets: `dccp::ccid3` for CCID 3 and 4, `tfrc`
-//! for the bare protocol.
+//! The sender's half decides through [`RateControl::permit`]; the receiver's half measures. Endpoints handle
+//! sequence numbers, options and packets: `dccp::ccid3` for CCID 3 and 4, `tfrc` for the bare protocol.
 
 mod average;
 pub mod beritelli;

@@ -1,6 +1,5 @@
-//! Faster restart (draft-ietf-dccp-tfrc-faster-restart-06): a sender that was silent or slow may
-//! quadruple its rate per round trip without congestion, instead of doubling it, up to the rate it
-//! has achieved before.
+//! Faster restart (draft-ietf-dccp-tfrc-faster-restart-06): a sender that was silent or slow may quadruple its
+//! rate per round trip without congestion, instead of doubling it, up to the rate it has achieved before.
 
 use crate::time::{Duration, Instant};
 

@@ -221,8 +221,7 @@ impl Sender {
         }
     }
 
-    /// Limit from the receive rates: recv_limit of RFC 5348 §4.3 step 4, or the wider one of faster
-    /// restart.
+    /// Limit from the receive rates: recv_limit of RFC 5348 §4.3 step 4, or the wider one of faster restart.
     #[inline(always)]
     fn receive_limit(&mut self, now: Instant, rate: f64, limited: bool, worse: bool) -> f64 {
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
@@ -381,8 +380,7 @@ impl Sender {
         }
     }
 
-    /// ns-2's TFRC: half the rate, but an idle sender keeps at least the initial one; then a packet
-    /// may leave.
+    /// ns-2's TFRC: half the rate, but an idle sender keeps at least the initial one; then a packet may leave.
     fn back_off_ns2(&mut self) {
         self.slow_start.on_timeout();
         let rate = self.allowed_rate();

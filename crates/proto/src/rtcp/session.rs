@@ -1,6 +1,5 @@
-//! One participant's RTCP: when its next report is due (RFC 3550 §6.3), the report's contents, and
-//! processing of the other side's report (§6.4.1). A session has two parties; a third source's
-//! reports are ignored.
+//! One participant's RTCP: when its next report is due (RFC 3550 §6.3), the report's contents, and processing
+//! of the other side's report (§6.4.1). A session has two parties; a third source's reports are ignored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -92,9 +92,8 @@ impl Sender {
         }
     }
 
-    /// States that the sample at `media_offset` was captured at `now` by the sender's clock, so
-    /// that a sender report can give the media clock of any instant. Called again when the source
-    /// restarts its clock.
+    /// States that the sample at `media_offset` was captured at `now` by the sender's clock, so that a sender
+    /// report can give the media clock of any instant. Called again when the source restarts its clock.
     pub const fn anchor(&mut self, now: Instant, media_offset: u32) {
         self.anchor = Some((now, media_offset));
     }

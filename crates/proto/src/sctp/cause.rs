@@ -1,5 +1,4 @@
-//! Error causes (RFC 9260 §3.3.10), carried by ERROR and ABORT; an open set, since peers may send
-//! any.
+//! Error causes (RFC 9260 §3.3.10), carried by ERROR and ABORT; an open set, since peers may send any.
 
 use bytes::Bytes;
 

@@ -1,6 +1,5 @@
-//! Explicit Congestion Notification (RFC 4960 appendix A; RFC 9260 keeps chunks and parameter): the
-//! receiver of a mark repeats an ECNE until a CWR answers it; the sender halves its window once for
-//! the data in flight.
+//! Explicit Congestion Notification (RFC 4960 appendix A; RFC 9260 keeps chunks and parameter): the receiver of
+//! a mark repeats an ECNE until a CWR answers it; the sender halves its window once for the data in flight.
 
 use super::Sctp;
 use super::packet::{Chunk, Data};

@@ -41,8 +41,7 @@ impl Sctp {
         if self.paths[path].reachable != was
             && self.paths[path].reachable == Reachable::PotentiallyFailed
         {
-            // RFC 7829 §3.2 rules 5 and 6: probed at once, and then once per timeout, if idle paths
-            // are probed.
+            // RFC 7829 §3.2 rules 5 and 6: probed at once, and then once per timeout, if idle paths are probed.
             self.paths[path].heartbeat_at =
                 (!self.config.heartbeat_interval.is_zero()).then_some(now);
         }

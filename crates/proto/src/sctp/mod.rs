@@ -1,12 +1,11 @@
 //! SCTP (RFC 9260): an association of two endpoints that carries messages over one or more paths,
 //! with full or partial reliability.
 //!
-//! A frame is one message. `queue` holds it until `send` assigns its TSNs; `send` keeps it until it
-//! is acknowledged or given up. `arrival` applies the Verification Tag rules to packets and
-//! dispatches their chunks: `receive` tracks TSNs, `reassembly` builds messages. `opening` and
-//! `closing` set up and shut down an association, `cookie` holds the state that a listener does not
-//! keep, `path` each path's window and timers, `liveness` detects path failures. `departure`
-//! assembles outgoing packets.
+//! A frame is one message. `queue` holds it until `send` assigns its TSNs; `send` keeps it until it is
+//! acknowledged or given up. `arrival` applies the Verification Tag rules to packets and dispatches their
+//! chunks: `receive` tracks TSNs, `reassembly` builds messages. `opening` and `closing` set up and shut down an
+//! association, `cookie` holds the state that a listener does not keep, `path` each path's window and timers,
+//! `liveness` detects path failures. `departure` assembles outgoing packets.
 //!
 //! Paths are numbers here; the driver keeps addresses.
 
@@ -245,8 +244,7 @@ impl Sctp {
         self
     }
 
-    /// Sets the bytes of a header below SCTP's, such as UDP's eight (RFC 6951), which packets leave
-    /// room for.
+    /// Sets the bytes of a header below SCTP's, such as UDP's eight (RFC 6951), which packets leave room for.
     #[must_use]
     pub fn under(mut self, header_bytes: u32) -> Self {
         self.below = header_bytes;
@@ -259,8 +257,7 @@ impl Sctp {
         (0..count).map(path).collect()
     }
 
-    /// Sets the addresses to list in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers with real
-    /// addresses.
+    /// Sets the addresses to list in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers with real addresses.
     #[must_use]
     pub fn with_addresses(mut self, addresses: &[IpAddr]) -> Self {
         self.addresses = addresses.to_vec();
@@ -482,9 +479,8 @@ fn fresh_tag(rng: &mut Rng) -> u32 {
     (rng.bits() as u32).max(1)
 }
 
-/// The path for new data: the primary path if active, else the first active one (RFC 9260 §6.4;
-/// RFC 7829 §3.2 rule 3); else the potentially failed one with the fewest timeouts (rule 4), else
-/// the inactive one (§4.1).
+/// The path for new data: the primary path if active, else the first active one (RFC 9260 §6.4; RFC 7829 §3.2
+/// rule 3); else the potentially failed one with the fewest timeouts (rule 4), else the inactive one (§4.1).
 #[inline]
 fn data_path(paths: &[Path]) -> usize {
     let active = |path: &Path| path.reachable == Reachable::Active;

@@ -332,9 +332,8 @@ impl Sctp {
             && memory.peer_tag != self.peer_tag
     }
 
-    /// Restarts an association that the peer has lost: as after an ABORT and a COOKIE ECHO, windows and
-    /// timers included. Unacknowledged data is lost ("MAY be retained"). A shutdown begun by this end
-    /// begins again.
+    /// Restarts an association that the peer has lost: as after an ABORT and a COOKIE ECHO, windows and timers
+    /// included. Unacknowledged data is lost ("MAY be retained"). A shutdown begun by this end begins again.
     fn restart(&mut self, now: Instant, path: PathId, memory: &Memory) -> Result<(), RxError> {
         let index = usize::from(path.0);
         if self.state == State::ShutdownAckSent {

@@ -119,8 +119,7 @@ impl Path {
         self.control.on_quantum(self.space() as u64);
     }
 
-    /// §6.1 B: one more packet may be sent. §7.2.1, §7.2.3: after T3-rtx expired, only one may be in
-    /// flight.
+    /// §6.1 B: one more packet may be sent. §7.2.1, §7.2.3: after T3-rtx expired, only one may be in flight.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.flight < self.control.window() && !(self.timed_out && self.flight > 0)
@@ -160,8 +159,7 @@ impl Path {
         }
     }
 
-    /// T3-rtx expired (§6.3.3 E1, E2; §7.2.3). A zero window probe does not affect the window
-    /// (§6.1 A).
+    /// T3-rtx expired (§6.3.3 E1, E2; §7.2.3). A zero window probe does not affect the window (§6.1 A).
     pub(super) fn on_timeout(&mut self, now: Instant, recovering: bool, probing: bool) {
         let flight = self.flight;
         let again = false;

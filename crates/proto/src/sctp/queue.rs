@@ -1,5 +1,4 @@
-//! Messages to send, by stream; their fragmentation into chunks (RFC 9260 §6.9) and scheduling
-//! (RFC 8260 §3).
+//! Messages to send, by stream; their fragmentation into chunks (RFC 9260 §6.9) and scheduling (RFC 8260 §3).
 
 use std::collections::VecDeque;
 
@@ -325,8 +324,7 @@ fn nothing() -> Frame {
     Frame::Data(Payload::default())
 }
 
-/// The first bytes of a frame, and the rest if there is one. Media longer than a chunk becomes
-/// bytes.
+/// The first bytes of a frame, and the rest if there is one. Media longer than a chunk becomes bytes.
 fn split(frame: Frame, most: usize) -> (Frame, Option<Frame>) {
     if frame.wire_bytes() <= most {
         return (frame, None);

@@ -71,9 +71,8 @@ impl Receiver {
         // accepted, to prevent a deadlock.
         let room = if newest { self.buffer_bytes } else { self.buffer_bytes.saturating_mul(2) };
         let next = tsn == self.cumulative + 1;
-        // The next message is delivered at once if complete. Parts of one that never ends, and
-        // messages behind one that never arrives, accumulate. A compliant peer fills at most the
-        // window, and gaps in it.
+        // The next message is delivered at once if complete. Parts of one that never ends, and messages behind
+        // one that never arrives, accumulate. A compliant peer fills at most the window, and gaps in it.
         let most = self.buffer_bytes.saturating_mul(3).saturating_add(usize::from(u16::MAX));
         if next && (held.bytes + bytes > most || held.pieces > MAX_PIECES) {
             return Err("more is to be kept than was offered");

@@ -182,8 +182,7 @@ impl Sender {
             match sent.status {
                 Status::Acked => self.outstanding.gapped -= 1,
                 Status::Abandoned => {
-                    // §6.3.2 R3; chunks given up count too, or their T3 would keep running for
-                    // later ones.
+                    // §6.3.2 R3; chunks given up count too, or their T3 would keep running for later ones.
                     paths[sent.path].news.earliest = true;
                     self.outstanding.abandoned -= 1;
                     continue;
@@ -378,8 +377,7 @@ impl Sender {
         self.sent.push_back(Sent { status: Status::Abandoned, ..sent });
     }
 
-    /// Gives up messages beyond their limits; called before anything is sent. `true` if it freed
-    /// space.
+    /// Gives up messages beyond their limits; called before anything is sent. `true` if it freed space.
     #[inline]
     pub(super) fn expire(&mut self, now: Instant, paths: &mut [Path]) -> bool {
         // Called for every packet; mostly nothing is or was given up.
@@ -439,8 +437,7 @@ impl Sender {
         self.forward_due |= waited && self.advanced > self.cumulative;
     }
 
-    /// The FORWARD TSN, of at most `space` bytes; without room for all streams, up to where they
-    /// fit.
+    /// The FORWARD TSN, of at most `space` bytes; without room for all streams, up to where they fit.
     pub(super) fn forward(&mut self, now: Instant, space: usize) -> Option<Chunk> {
         if !std::mem::take(&mut self.forward_due) {
             return None;

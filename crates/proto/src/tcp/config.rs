@@ -103,8 +103,7 @@ pub struct Config {
     /// Window scale option (RFC 7323 §2).
     #[serde(default = "Config::yes")]
     pub window_scaling: bool,
-    /// Explicit congestion notification (RFC 3168): data is sent ECT(0) if both ends agree (ns-2
-    /// `ecn_`).
+    /// Explicit congestion notification (RFC 3168): data is sent ECT(0) if both ends agree (ns-2 `ecn_`).
     #[serde(default)]
     pub ecn: bool,
     /// Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux uses 200 ms).

@@ -1,7 +1,6 @@
-//! Explicit congestion notification (RFC 3168 §6.1): data is sent ECN-capable, received marks are
-//! echoed until the sender signals a reduction, and an echo is answered like a loss, once per window
-//! of data. If the controller counts marks, each is echoed once (RFC 8257 §3.2). Accurate ECN (RFC 9768)
-//! is not implemented.
+//! Explicit congestion notification (RFC 3168 §6.1): data is sent ECN-capable, received marks are echoed until
+//! the sender signals a reduction, and an echo is answered like a loss, once per window of data. If the
+//! controller counts marks, each is echoed once (RFC 8257 §3.2). Accurate ECN (RFC 9768) is not implemented.
 
 use super::{Flags, Segment, State, Tcp};
 use crate::congestion::{Congestion, CongestionControl};

@@ -196,8 +196,7 @@ impl Tcp {
         may
     }
 
-    /// The peer's window is updated; without room for the new data the timeout is taken as genuine
-    /// (step 2b).
+    /// The peer's window is updated; without room for the new data the timeout is taken as genuine (step 2b).
     #[cold]
     pub(super) fn doubt_on_window(&mut self) {
         let Some(Step::Three { bytes, .. }) = self.recovery.doubt.as_ref().map(|doubt| doubt.step)
@@ -244,8 +243,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 4015 §3.1 step 11: the first round trip of data sent after a spurious timeout gives the
-    /// present RTT.
+    /// RFC 4015 §3.1 step 11: the first round trip of data sent after a spurious timeout gives the present RTT.
     #[cold]
     pub(super) fn learn(&mut self, ack: Seq) {
         if self.recovery.lesson.as_ref().is_some_and(|lesson| ack > lesson.from)

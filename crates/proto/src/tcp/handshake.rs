@@ -1,6 +1,5 @@
-//! Opening: the user calls (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT (§3.10.7.2,
-//! §3.10.7.3), option negotiation (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the initial window
-//! (RFC 6928 §2, RFC 5681 §3.1).
+//! Opening: the user calls (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT (§3.10.7.2, §3.10.7.3),
+//! option negotiation (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the initial window (RFC 6928 §2, RFC 5681 §3.1).
 
 use super::rack::Rack;
 use super::receive::Receiver;

@@ -1,13 +1,12 @@
 //! TCP (RFC 9293) as a deterministic state machine.
 //!
-//! `handle` processes an input and changes fields; `poll` derives outputs from the fields: first
-//! events and data for the application, then a reset, then segments, then a pure acknowledgement.
-//! Outputs are never queued. Modules: `handshake` opens, `arrival` follows RFC 9293 §3.10.7.4,
-//! `receive`, `reassembly` and `report` take data in and report it, `send` and `outgoing` send it,
-//! `recovery` handles acknowledgements, losses and timeouts, `selective` with its `scoreboard` and
-//! `prr` does so where SACK was negotiated, `f_rto` detects spurious timeouts, `delivery` measures
-//! delivery rates, `pacing` spreads segments. The rules of the congestion window are in
-//! [`crate::congestion`].
+//! `handle` processes an input and changes fields; `poll` derives outputs from the fields: first events and
+//! data for the application, then a reset, then segments, then a pure acknowledgement. Outputs are never
+//! queued. Modules: `handshake` opens, `arrival` follows RFC 9293 §3.10.7.4, `receive`, `reassembly` and
+//! `report` take data in and report it, `send` and `outgoing` send it, `recovery` handles acknowledgements,
+//! losses and timeouts, `selective` with its `scoreboard` and `prr` does so where SACK was negotiated, `f_rto`
+//! detects spurious timeouts, `delivery` measures delivery rates, `pacing` spreads segments. The rules of the
+//! congestion window are in [`crate::congestion`].
 //!
 //! Numbers are 64-bit [`Seq`], so that no comparison is modulo 2³². After a timeout SND.NXT falls
 //! back to SND.UNA and what follows is sent again (go back N); `max` is the highest number ever

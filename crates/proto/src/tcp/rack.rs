@@ -16,8 +16,7 @@ use crate::time::{Duration, Instant, due};
 const PERSIST: u32 = 16;
 /// §7.2: TLP.max_ack_delay, the longest delay of a peer before it acknowledges a lone segment.
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
-/// §6.2 step 1: round trips older than this do not count for RACK.min_RTT (Linux
-/// `tcp_min_rtt_wlen`).
+/// §6.2 step 1: round trips older than this do not count for RACK.min_RTT (Linux `tcp_min_rtt_wlen`).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// RACK.min_RTT: the minimum over the last half to whole [`MIN_RTT_WINDOW`].

@@ -311,8 +311,7 @@ impl Tcp {
         if open {
             let again = self.recovery.timeouts > 1;
             let recovering = self.recovery.fast;
-            // In recovery the window was reduced for all of this; a smaller flight would reduce it
-            // again.
+            // In recovery the window was reduced for all of this; a smaller flight would reduce it again.
             let flight = if recovering { self.tx.flight() } else { self.pipe() };
             self.cc.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
             self.note_reduction();
@@ -332,9 +331,8 @@ impl Tcp {
         }
     }
 
-    /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed. A SYN-ACK
-    /// may have gone to a spoofed address, so it is repeated less often, and there is no connection
-    /// to close.
+    /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed. A SYN-ACK may have
+    /// gone to a spoofed address, so it is repeated less often, and there is no connection to close.
     fn give_up(&mut self) -> bool {
         self.recovery.timeouts += 1;
         let unproven = self.passive && self.state == State::SynReceived;

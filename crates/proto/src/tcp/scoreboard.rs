@@ -73,13 +73,12 @@ pub(super) struct AckOutcome {
     pub(super) resent: Option<Instant>,
 }
 
-/// Which segment an acknowledgement times, by the sender's own clock. RFC 6298 §3 excludes segments
-/// that were retransmitted. A segment that arrived before one does not show the round trip either: its
-/// acknowledgement was delayed or lost. Data beyond a gap is acknowledged at once (RFC 5681 §4.2), so
-/// that of segments newly reported by SACK blocks the one sent last counts, unless a retransmission
-/// left after it that is newly reported, too. Without any, the first segment acknowledged in order counts,
-/// if no retransmission is newly reported; like the timestamp of RFC 7323 §4.3 (A), it includes the delay
-/// of the acknowledgement.
+/// Which segment an acknowledgement times, by the sender's own clock. RFC 6298 §3 excludes segments that were
+/// retransmitted. A segment that arrived before one does not show the round trip either: its acknowledgement
+/// was delayed or lost. Data beyond a gap is acknowledged at once (RFC 5681 §4.2), so that of segments newly
+/// reported by SACK blocks the one sent last counts, unless a retransmission left after it that is newly
+/// reported, too. Without any, the first segment acknowledged in order counts, if no retransmission is newly
+/// reported; like the timestamp of RFC 7323 §4.3 (A), it includes the delay of the acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Timing {
     in_order: Option<Instant>,
@@ -114,8 +113,7 @@ impl Timing {
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     records: Records,
-    /// For each record the state when it was last sent, if the controller uses delivery rates; else
-    /// empty.
+    /// For each record the state when it was last sent, if the controller uses delivery rates; else empty.
     snapshots: VecDeque<Snapshot>,
     /// With snapshots: losses found and not reported yet.
     newly_lost: Vec<(Record, Snapshot)>,
@@ -377,8 +375,7 @@ impl Scoreboard {
         self.marked = self.records.get(last).map_or(self.marked, |record| record.end);
     }
 
-    /// Marks the first segment in flight lost regardless of the blocks (RFC 6675 §5 step 4.3);
-    /// returns its end.
+    /// Marks the first segment in flight lost regardless of the blocks (RFC 6675 §5 step 4.3); returns its end.
     pub(super) fn lose_first(&mut self) -> Seq {
         if self.records.first().is_some_and(|first| !first.sacked && !first.lost) {
             self.change(0, |record| record.lost = true);
@@ -391,10 +388,9 @@ impl Scoreboard {
         self.records.first().is_some_and(|first| first.lost && !first.sacked)
     }
 
-    /// After a timeout, or when segments must shrink: unreceived segments are to be retransmitted,
-    /// the first in any case, others if `also` says so or if they were already to be retransmitted.
-    /// If a sacked segment is next in order, the peer has discarded it, and all its SACK
-    /// information is dropped (RFC 2018 §8).
+    /// After a timeout, or when segments must shrink: unreceived segments are to be retransmitted, the first in
+    /// any case, others if `also` says so or if they were already to be retransmitted. If a sacked segment is
+    /// next in order, the peer has discarded it, and all its SACK information is dropped (RFC 2018 §8).
     pub(super) fn lose(&mut self, also: impl Fn(&Record) -> bool) {
         if self.records.first().is_some_and(|first| first.sacked) {
             self.records.each(|_, record| record.sacked = false);
@@ -556,9 +552,8 @@ mod tests {
     }
 
     proptest! {
-        /// On an untouched board the fast path leaves the same board as the full one, whatever came
-        /// before: segments cut and retransmitted uncounted, timeouts undone, blocks and losses
-        /// acknowledged since.
+        /// On an untouched board the fast path leaves the same board as the full one, whatever came before:
+        /// segments cut and retransmitted uncounted, timeouts undone, blocks and losses acknowledged since.
         #[test]
         fn advance_is_update_on_an_untouched_board(
             steps in proptest::collection::vec((0..9_u8, 0..60_u64, 1..20_u64), 1..200),

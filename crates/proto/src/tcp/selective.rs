@@ -291,9 +291,8 @@ impl Tcp {
         self.note_reduction();
     }
 
-    /// The blocks of a segment as positions in the number space. Blocks beyond what was sent, and
-    /// those that end before they begin, are ignored; blocks below SND.UNA are old, or report a
-    /// duplicate (RFC 2883 §4.1).
+    /// The blocks of a segment as positions in the number space. Blocks beyond what was sent, and those that
+    /// end before they begin, are ignored; blocks below SND.UNA are old, or report a duplicate (RFC 2883 §4.1).
     fn read_blocks<P: EndpointProbe>(
         &self,
         now: Instant,
@@ -331,8 +330,7 @@ impl Tcp {
         self.recovery.enter(self.tx.max);
     }
 
-    /// Limit of the flight: in recovery PRR's, unless the controller sets its window then too; else
-    /// cwnd.
+    /// Limit of the flight: in recovery PRR's, unless the controller sets its window then too; else cwnd.
     #[inline(always)]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
         if self.is_limited_by_cwnd(selective) {

@@ -232,8 +232,7 @@ impl Tcp {
         (self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize), echo)
     }
 
-    /// True if the next segment has room for a block or two; if not, a separate acknowledgement is
-    /// sent first.
+    /// True if the next segment has room for a block or two; if not, a separate acknowledgement is sent first.
     pub(super) fn blocks_fit(&self) -> bool {
         let next = self.tx.end().since(self.tx.nxt);
         next + SackBlocks::option_bytes(2) as u64 <= self.tx.mss

@@ -1,9 +1,8 @@
 //! Bytes ↔ bodies: converts between parsed packets and bytes on the wire.
 //!
-//! [`emit`] writes a complete IP packet with correct checksums; [`parse`] reads one and rejects
-//! malformed bytes. Used at the live edge and for captures; simulation uses the parsed form. The
-//! bytes follow the RFCs whatever length a label has (under the `ns2` sizing profile
-//! [`Packet::ip_bytes`] counts fewer).
+//! [`emit`] writes a complete IP packet with correct checksums; [`parse`] reads one and rejects malformed
+//! bytes. Used at the live edge and for captures; simulation uses the parsed form. The bytes follow the RFCs
+//! whatever length a label has (under the `ns2` sizing profile [`Packet::ip_bytes`] counts fewer).
 
 pub mod icmp;
 pub mod ipv4;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::rtcp::{Compound, Config, NtpTime, ReportBlock, SenderInfo, Session};
+use talkspurt_proto::rtcp::{Compound, Config, Message, NtpTime, ReportBlock, SenderInfo, Session};
 use talkspurt_proto::rtp::{Arrival, Packet, Receiver, Sender};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
@@ -249,6 +249,123 @@ fn section_6_2_and_6_3_1_intervals_lie_where_the_rfc_puts_them() {
         let mean = intervals.iter().sum::<f64>() / intervals.len() as f64;
         assert!((mean / td - 1.0).abs() < 0.06, "{td}: {mean}");
     }
+}
+
+/// What a participant knows, by the variables of A.7.
+struct Known {
+    members: f64,
+    peer_sends: bool,
+    we_sent: bool,
+    initial: bool,
+    avg_rtcp_size: f64,
+}
+
+impl Known {
+    /// A.7, without its random factor: the deterministic interval in seconds.
+    fn interval(&self, mut rtcp_bw: f64, minimum: f64) -> f64 {
+        let senders = f64::from(u8::from(self.we_sent)) + f64::from(u8::from(self.peer_sends));
+        let mut n = self.members;
+        if senders <= self.members * 0.25 {
+            rtcp_bw *= if self.we_sent { 0.25 } else { 0.75 };
+            n = if self.we_sent { senders } else { n - senders };
+        }
+        let minimum = if self.initial { minimum / 2.0 } else { minimum };
+        (self.avg_rtcp_size * n / rtcp_bw).max(minimum)
+    }
+
+    /// §6.3.3 and RFC 5506 §3.4.2: every packet counts in the average, sent or received, feedback too.
+    fn on_packet(&mut self, compound: &Compound) {
+        let size = (compound.wire_bytes() + 28) as f64;
+        self.avg_rtcp_size += (size - self.avg_rtcp_size) / 16.0;
+    }
+}
+
+/// A thousand sessions of two participants with random bandwidths, shares, minima and feedback beside the reports:
+/// what is waited lies where the RFC's own calculation in floating point puts it, and its mean is as long.
+#[test]
+fn section_6_3_1_intervals_of_random_sessions_follow_the_calculation_of_a_7() {
+    let mut rng = Rng::new(1, "sessions");
+    let (mut ratios, mut highs, mut thin) = (Vec::new(), 0.0, 0);
+    for number in 0..1000 {
+        let bps = 10_f64.powf(3.5 + 3.5 * rng.unit());
+        let config = Config {
+            bandwidth_fraction: 0.01 + 0.2 * rng.unit(),
+            minimum_interval: Duration::from_secs_f64(5.0 * rng.unit() * rng.unit()),
+            reduced_minimum: rng.chance(0.5),
+            ..Config::default()
+        };
+        let session = Rate::from_bps(bps as u64);
+        let mut least = config.minimum_interval.as_secs_f64();
+        if config.reduced_minimum {
+            least = least.min(360_000.0 / session.as_bps() as f64);
+        }
+        let rtcp_bw = (session.as_bps() as f64 * config.bandwidth_fraction / 8.0).round().max(1.0);
+        let (speaks, feedback) = ([rng.chance(0.7), rng.chance(0.7)], rng.unit() * 3.0);
+        let mut ends = [0, 1].map(|end| {
+            let rng = Rng::new(number, ["a", "b"][end]);
+            let name = "x".repeat(end * 9 + 1);
+            Session::new(&config, session, 28, end as u32 + 1, name, Instant::ZERO, rng)
+        });
+        let mut senders = [0, 1].map(|end| {
+            let mut sender = Sender::starting_at(end + 1, 0, RATE, 0, 0);
+            sender.anchor(Instant::ZERO, 0);
+            sender
+        });
+        let first = || Known {
+            members: 1.0,
+            peer_sends: false,
+            we_sent: false,
+            initial: true,
+            avg_rtcp_size: 128.0,
+        };
+        let mut known = [first(), first()];
+        let mut previous = [Instant::ZERO; 2];
+        for _ in 0..40 {
+            let due = ends.each_ref().map(|end| end.next().expect("enabled"));
+            let own = usize::from(due[1] < due[0]);
+            let (now, other) = (due[own], 1 - own);
+            if speaks[own] {
+                speak(&mut senders[own]);
+            }
+            // Feedback of the other end, before the report.
+            for _ in 0..(rng.unit() * feedback) as u32 {
+                let compound = ends[other].feedback(Message::PictureLoss { media: own as u32 + 1 });
+                ends[own].on_report(now, &compound);
+                known[other].on_packet(&compound);
+                known[own].on_packet(&compound);
+                known[own].members = 2.0;
+            }
+            let reported = ends[own].report(now, speaks[own].then_some(&senders[own]), None);
+            // A sender once it has sent (§6.4), also where the report is put off.
+            known[own].we_sent = speaks[own];
+            if let Some(compound) = reported {
+                assert_eq!(compound.sender.is_some(), speaks[own]);
+                known[own].on_packet(&compound);
+                known[own].initial = false;
+                previous[own] = now;
+                ends[other].on_report(now, &compound);
+                known[other].on_packet(&compound);
+                known[other].members = 2.0;
+                known[other].peer_sends = speaks[own];
+            }
+            let waits = (ends[own].next().expect("enabled") - previous[own]).as_secs_f64();
+            let ratio = waits / known[own].interval(rtcp_bw, least) * 1.218_281_828;
+            // The average is kept in whole sixteenths, whose decay is rounded down: it is high by less than a byte.
+            let high = 1.0 + 1.0 / known[own].avg_rtcp_size;
+            assert!((0.5 - 1e-6..1.5 * high).contains(&ratio), "session {number}: {ratio}");
+            thin += u32::from(known[own].interval(rtcp_bw, least) > least);
+            if previous[own] == now {
+                ratios.push(ratio);
+                highs += high - 1.0;
+            }
+        }
+    }
+    assert!(thin > 8000 && ratios.len() > 15_000, "{thin} {}", ratios.len());
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    // Uniform on [0.5, 1.5): the standard error is 0.289/√n.
+    let error = 4.0 * 0.289 / (ratios.len() as f64).sqrt();
+    let highest = 1.0 + highs / ratios.len() as f64 + error;
+    assert!((1.0 - error..highest).contains(&mean), "{mean} ± {error}");
 }
 
 #[test]

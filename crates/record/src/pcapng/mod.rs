@@ -225,8 +225,7 @@ const fn block_bytes(packet: usize) -> usize {
     8 + 20 + packet.next_multiple_of(4) + 4
 }
 
-/// Writes a packet's block without options, whose data is `captured` bytes, into a slice of
-/// [`block_bytes`].
+/// Writes a packet's block without options, whose data is `captured` bytes, into a slice of [`block_bytes`].
 fn write_block(about: [u8; 20], captured: usize, room: &mut [u8], write: impl FnOnce(&mut [u8])) {
     let (length, end) = ((room.len() as u32).to_le_bytes(), room.len() - 4);
     room[..4].copy_from_slice(&ENHANCED_PACKET.to_le_bytes());

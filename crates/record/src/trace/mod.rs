@@ -1,10 +1,9 @@
 //! Traces of every link in the text formats of ns-2 and nam. qlog is in `qlog`.
 //!
-//! Links report packets late, so lines are held until the driver declares that everything before an instant
-//! has been reported (`settled`). They are written in order of time, then of event (r, +, -, d), then of
-//! link. Memory holds the events between two such calls. A link's note carries only a label: the packet's
-//! kind, number and ends are kept from the note of its sending, as the text shared by the ends of all its
-//! lines.
+//! Links report packets late, so lines are held until the driver declares that everything before an instant has
+//! been reported (`settled`). They are written in order of time, then of event (r, +, -, d), then of link.
+//! Memory holds the events between two such calls. A link's note carries only a label: the packet's kind,
+//! number and ends are kept from the note of its sending, as the text shared by the ends of all its lines.
 
 mod digits;
 mod lines;
@@ -118,8 +117,7 @@ impl Trace {
         self.keep(packet, body, plain, seq, (src, dst));
     }
 
-    /// A segment's sequence number relative to its SYN, or its acknowledgement number if it carries no
-    /// data.
+    /// A segment's sequence number relative to its SYN, or its acknowledgement number if it carries no data.
     fn relative(&mut self, route: usize, segment: &Segment) -> u64 {
         if segment.flags.contains(Flags::SYN) {
             self.initial[route] = segment.seq;

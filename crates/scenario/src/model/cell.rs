@@ -7,11 +7,10 @@ use talkspurt_proto::units::{Rate, Size};
 
 use super::Queue;
 
-/// An access point and its stations on one channel, all in range of each other. Between each station
-/// and the access point there is one hop per direction, which routes use like a link; stations reach
-/// each other through the access point. Channel access is by the distributed coordination function
-/// (IEEE 802.11 §10.3): sense the channel, wait for DIFS and a random number of slots, send, await the
-/// acknowledgement.
+/// An access point and its stations on one channel, all in range of each other. Between each station and the
+/// access point there is one hop per direction, which routes use like a link; stations reach each other through
+/// the access point. Channel access is by the distributed coordination function (IEEE 802.11 §10.3): sense the
+/// channel, wait for DIFS and a random number of slots, send, await the acknowledgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -35,12 +34,10 @@ pub struct Cell {
     /// its data frame's rate. Empty: 1 and 2 Mbit/s in 802.11b, 6, 12 and 24 Mbit/s in the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub basic_rates: Vec<Rate>,
-    /// Frame length, including MAC header and FCS, above which RTS and CTS are used; absent means
-    /// never.
+    /// Frame length, including MAC header and FCS, above which RTS and CTS are used; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rts_threshold: Option<Size>,
-    /// Transmissions of a frame, or of its RTS, after which it is dropped (IEEE 802.11:
-    /// dot11ShortRetryLimit).
+    /// Transmissions of a frame, or of its RTS, after which it is dropped (IEEE 802.11: dot11ShortRetryLimit).
     #[serde(default = "Cell::default_short_retry_limit")]
     #[schemars(range(min = 1, max = 255))]
     pub short_retry_limit: u32,
@@ -138,8 +135,7 @@ pub enum RateControl {
     Fixed(Fixed),
     /// Automatic rate fallback (Kamerman and Monteban 1997).
     Arf(Arf),
-    /// After Linux's Minstrel: samples rates at random and uses those with the highest expected
-    /// throughput.
+    /// After Linux's Minstrel: samples rates at random and uses those with the highest expected throughput.
     Minstrel(Minstrel),
 }
 
@@ -174,9 +170,8 @@ impl Default for Arf {
     }
 }
 
-/// Keeps a moving average of the share of acknowledged frames per rate. A frame is sent first at the
-/// rate with the highest expected throughput, then at the second best, the most reliable and the
-/// lowest.
+/// Keeps a moving average of the share of acknowledged frames per rate. A frame is sent first at the rate with
+/// the highest expected throughput, then at the second best, the most reliable and the lowest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Minstrel {

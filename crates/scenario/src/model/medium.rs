@@ -1,5 +1,4 @@
-//! Effects of a link's medium beyond delay and independent loss, and changes of rate, delay and loss
-//! over time.
+//! Effects of a link's medium beyond delay and independent loss, and changes of rate, delay and loss over time.
 
 use std::path::PathBuf;
 
@@ -73,9 +72,8 @@ pub struct Step {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Trace {
     /// A mahimahi trace (Netravali et al. 2015): each line is a time in milliseconds, not less than the
-    /// previous one, at which 1500 bytes (link framing included) may leave; bytes that no queued packet
-    /// uses are lost. The trace repeats after its last time. `rate` is then only nominal, for tables
-    /// and figures.
+    /// previous one, at which 1500 bytes (link framing included) may leave; bytes that no queued packet uses
+    /// are lost. The trace repeats after its last time. `rate` is then only nominal, for tables and figures.
     Mahimahi(TraceFile),
     /// A table, with commas, semicolons or tabs between the cells: the first line names the columns, `time`
     /// and any of `rate`, `delay` and `loss`; each further line is a step (see `steps`) with quantities as in

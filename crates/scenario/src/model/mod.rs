@@ -54,19 +54,16 @@ pub struct Scenario {
     /// Measurement window: packets sent within it count, whenever they arrive.
     #[serde(default)]
     pub measure: Measure,
-    /// Data recorded besides the summary, whose exact delays take 8 bytes of memory per packet
-    /// received.
+    /// Data recorded besides the summary, whose exact delays take 8 bytes of memory per packet received.
     #[serde(default)]
     pub record: Record,
-    /// Nodes with settings of their own. All other nodes are created by the links and cells that name
-    /// them.
+    /// Nodes with settings of their own. All other nodes are created by the links and cells that name them.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub nodes: IndexMap<String, Node>,
-    /// A standard topology, which creates links from a few templates. The links are added to `links`
-    /// when the scenario is loaded: an entry there with the same name overrides single properties, and
-    /// further links can be attached. A resolved scenario contains only the links. In a group of equal
-    /// links, `delay` is the delay of the first and `delay_to` that of the last; the others lie between
-    /// in equal steps.
+    /// A standard topology, which creates links from a few templates. The links are added to `links` when the
+    /// scenario is loaded: an entry there with the same name overrides single properties, and further links can
+    /// be attached. A resolved scenario contains only the links. In a group of equal links, `delay` is the
+    /// delay of the first and `delay_to` that of the last; the others lie between in equal steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
     /// Links by name. At least one link or cell is required, unless a `topology` creates links.
@@ -103,8 +100,7 @@ pub struct Measure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// Bin width of the time series. Each bin takes about 170 bytes of memory per direction of a flow
-    /// or link.
+    /// Bin width of the time series. Each bin takes about 170 bytes of memory per direction of a flow or link.
     pub interval: Duration,
     /// Write a table with one row per packet and hop.
     pub packets: bool,

@@ -42,11 +42,10 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay, at most 1h.
     pub delay: Duration,
-    /// Upper bound of an additional random delay, uniform from zero for each packet, at most 1h.
-    /// Without `reorder`, packets stay in order: a packet that would overtake its predecessor arrives
-    /// with it. On an access link, jitter models the host's processing time (ns-2 `overhead_`); a bound
-    /// equal to a packet's transmission time at the bottleneck removes the phase effects of DropTail
-    /// (Floyd and Jacobson 1992).
+    /// Upper bound of an additional random delay, uniform from zero for each packet, at most 1h. Without
+    /// `reorder`, packets stay in order: a packet that would overtake its predecessor arrives with it. On an
+    /// access link, jitter models the host's processing time (ns-2 `overhead_`); a bound equal to a packet's
+    /// transmission time at the bottleneck removes the phase effects of DropTail (Floyd and Jacobson 1992).
     #[serde(default)]
     pub jitter: Duration,
     /// Queue of the transmitter.
@@ -54,9 +53,8 @@ pub struct Link {
     /// Bytes added to each IP packet on this link.
     #[serde(default)]
     pub framing: Framing,
-    /// Longest IP packet the link accepts; longer ones are dropped and answered with Packet Too Big
-    /// (RFC 1191 §4, RFC 8201 §4). 68B (RFC 791 §3.2) to 65535B; at least 1280B on paths of IPv6 flows
-    /// (RFC 8200 §5).
+    /// Longest IP packet the link accepts; longer ones are dropped and answered with Packet Too Big (RFC 1191
+    /// §4, RFC 8201 §4). 68B (RFC 791 §3.2) to 65535B; at least 1280B on paths of IPv6 flows (RFC 8200 §5).
     #[serde(default = "Link::default_mtu")]
     pub mtu: Size,
     /// Probability that a packet is lost on the medium, 0 to 1.
@@ -85,8 +83,7 @@ pub struct Link {
     /// Changes of rate, delay and loss from a file, instead of `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-    /// A satellite on the link, instead of `steps` and `trace`. It adds to the delay in both
-    /// directions.
+    /// A satellite on the link, instead of `steps` and `trace`. It adds to the delay in both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orbit: Option<Orbit>,
     /// Outages and recoveries, in order of time; links are up at the start.
@@ -131,9 +128,8 @@ pub struct Back {
     /// Whether a packet may overtake another; absent means as forward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<bool>,
-    /// Changes of rate, delay and loss. The forward `steps` or `trace` also apply here unless this
-    /// table sets a rate, delay, `loss`, `gilbert_elliott`, `steps` or `trace`; an empty list means no
-    /// changes.
+    /// Changes of rate, delay and loss. The forward `steps` or `trace` also apply here unless this table sets a
+    /// rate, delay, `loss`, `gilbert_elliott`, `steps` or `trace`; an empty list means no changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<Step>>,
     /// Changes of rate, delay and loss from a file, instead of `steps`.

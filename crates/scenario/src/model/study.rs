@@ -21,8 +21,7 @@ pub struct Axis {
     /// Values of the field, one or more, as written in place; each replaces the value in the scenario.
     #[schemars(length(min = 1))]
     pub values: Vec<serde_json::Value>,
-    /// Labels of the values in tables; absent means as written, and `kind` and `controller` for a
-    /// table.
+    /// Labels of the values in tables; absent means as written, and `kind` and `controller` for a table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }

@@ -254,7 +254,7 @@ fn decodable_frames_are_those_that_the_receiver_decodes() {
         (3, "loss = 0.3", "{}", "600kbit/s"),
         (4, "loss = 0.03\njitter = '40ms'", "{}", "900kbit/s"),
         (5, "loss = 0.01", "{ nack = false }", "600kbit/s"),
-        (6, "loss = 0.2", "{ nack = false }", "200kbit/s"),
+        (6, "loss = 0.05", "{ nack = false }", "200kbit/s"),
         (7, "queue = { kind = 'droptail', packets = 20 }", "{}", "1500kbit/s"),
         (8, "gilbert_elliott = { p = 0.002, r = 0.1 }", "{}", "900kbit/s"),
     ] {

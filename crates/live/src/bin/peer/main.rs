@@ -25,8 +25,7 @@ mod watch;
 #[cfg(target_os = "linux")]
 #[derive(Debug, clap::Parser)]
 enum Ask {
-    /// A DCCP echo test over raw IP (protocol 33, RFC 4340 §19.1), with a peer that counts the
-    /// same way.
+    /// A DCCP echo test over raw IP (protocol 33, RFC 4340 §19.1), with a peer that counts the same way.
     Dccp(dccp::Ask),
     /// An SCTP echo test over raw IP (protocol 132) or UDP (RFC 6951), on one or several paths, with
     /// a peer that counts the same way.

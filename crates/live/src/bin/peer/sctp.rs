@@ -82,9 +82,8 @@ fn over<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dyn Er
             [ends.local.ip()].into_iter().chain(ask.further.iter().map(|path| path.0)).collect();
         sctp = sctp.on_paths(addresses.len() as u8).with_addresses(&addresses);
     }
-    // With losses the last packet may be lost: a SHUTDOWN ACK is repeated after RTO.Min, 1 s,
-    // or slightly later,
-    // and then needs an answer (RFC 9260 §8.4 rule 5).
+    // With losses the last packet may be lost: a SHUTDOWN ACK is repeated after RTO.Min, 1 s, or slightly
+    // later, and then needs an answer (RFC 9260 §8.4 rule 5).
     let linger = Duration::from_millis(if ends.path.loss > 0.0 { 2500 } else { 300 });
     let test = echo.test(ends, linger).awaiting(ask.awaited).on_streams(ask.streams.into());
     let endpoint = RoundRobin::new(sctp, ask.streams);

@@ -1,6 +1,5 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06): a window and a pacing rate from a model of the path: its
-//! delivery rate and its round trip without queueing. Sections refer to the draft, and state is
-//! named as in it.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06): a window and a pacing rate from a model of the path: its delivery
+//! rate and its round trip without queueing. Sections refer to the draft, and state is named as in it.
 //!
 //! This module holds the state and the sender's rate, quantum and window (§5.6). `model` estimates
 //! the path (§5.5), `states` is the state machine (§5.3, §5.4).

@@ -67,8 +67,7 @@ parameters! {
         min_rto: Duration = Duration::from_secs(1),
         /// Upper bound of the timeout. Absent: `rfc` and `ns2` 60 s (RFC 6298 §2.5), `linux` 64 s.
         max_rto: Duration = Duration::from_secs(60),
-        /// Initial Ack Ratio: data packets per acknowledgement from the other side (RFC 4340 §11.3).
-        /// Absent: 2.
+        /// Initial Ack Ratio: data packets per acknowledgement from the other side (RFC 4340 §11.3). Absent: 2.
         ack_ratio: u16 = 2,
         /// Congestion control of acknowledgements: Ack Ratio is adapted as in RFC 4341 §6.1.2; false: it is
         /// constant. Absent: true.

@@ -189,8 +189,7 @@ impl Sender {
                 DropCode::PROTOCOL_CONSTRAINTS => {}
                 DropCode::NOT_LISTENING => self.unheard |= count > 0,
                 DropCode::RECEIVE_BUFFER => harvest.overflowed += count,
-                // "MUST cause the relevant CCID to behave as if the relevant packets were ECN
-                // marked"
+                // "MUST cause the relevant CCID to behave as if the relevant packets were ECN marked"
                 _ => harvest.hurt = harvest.hurt.max(newest),
             }
         }

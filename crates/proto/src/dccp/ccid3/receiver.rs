@@ -1,7 +1,6 @@
-//! The receiving half: the machine of `rate` measures and says when feedback is due; this half
-//! reads the window counter for it (RFC 4342 §8.1), estimates the round-trip time from the counter
-//! (§10.3) unless the sender reports it (RFC 6323), and writes the options of a required
-//! acknowledgement (§6).
+//! The receiving half: the machine of `rate` measures and says when feedback is due; this half reads the window
+//! counter for it (RFC 4342 §8.1), estimates the round-trip time from the counter (§10.3) unless the sender
+//! reports it (RFC 6323), and writes the options of a required acknowledgement (§6).
 
 use super::counter::{CounterReader, Told};
 use super::options::{self, LossInterval, RttEstimate};

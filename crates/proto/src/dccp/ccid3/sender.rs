@@ -149,8 +149,7 @@ impl Sender {
             match block.code {
                 DropCode::PROTOCOL_CONSTRAINTS | DropCode::RECEIVE_BUFFER => {}
                 DropCode::NOT_LISTENING => self.unheard |= data.count() > 0,
-                // "MUST cause the relevant CCID to behave as if the relevant packets were ECN
-                // marked"
+                // "MUST cause the relevant CCID to behave as if the relevant packets were ECN marked"
                 _ => corrupt.extend(data.rev().map(|left| (left.seq, left.at))),
             }
         }

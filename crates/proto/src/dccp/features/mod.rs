@@ -38,8 +38,7 @@ impl Location {
 
 /// Maximum number of values read from a preference list: more than any known feature has.
 const LONGEST_LIST: usize = 16;
-/// Maximum number of pending empty Confirms for unknown features; the peer must repeat Changes
-/// beyond that.
+/// Maximum number of pending empty Confirms for unknown features; the peer must repeat Changes beyond that.
 const MAX_UNKNOWN: usize = 8;
 
 /// A feature whose value changed.
@@ -207,8 +206,7 @@ impl Features {
         self.value(number, location) == 1
     }
 
-    /// True while this end does not list the value in effect and a Change that may replace it is
-    /// unanswered.
+    /// True while this end does not list the value in effect and a Change that may replace it is unanswered.
     pub(super) fn is_undecided(&self, number: u8, location: Location) -> bool {
         place(number, location)
             .map(|place| &self.rows[place])

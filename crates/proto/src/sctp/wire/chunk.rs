@@ -92,8 +92,7 @@ fn emit_data(data: &Data, out: &mut Vec<u8>) {
             out.put_u16(ssn);
             out.put_u32(data.ppid);
         }
-        // RFC 8260 §2.1: the first part carries the Payload Protocol Identifier, any other part its
-        // number.
+        // RFC 8260 §2.1: the first part carries the Payload Protocol Identifier, any other part its number.
         Number::Mid(mid, fsn) => {
             out.put_u16(0);
             out.put_u32(mid);

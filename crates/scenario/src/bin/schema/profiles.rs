@@ -1,5 +1,4 @@
-//! The page of profiles: the meaning of `rfc`, `ns2` and `linux`, generated from the protocols' own
-//! parameters.
+//! The page of profiles: the meaning of `rfc`, `ns2` and `linux`, generated from the protocols' own parameters.
 
 use std::fmt::Write as _;
 
