@@ -329,7 +329,13 @@ def test_wireshark_reads_requests_and_retransmissions(tmp_path):
     result.save(tmp_path / "run", report=False)
     file = tmp_path / "run" / "line.pcapng"
     options = ["-d", "udp.port==49152-49153,rtp", "-o", "rtp.rfc2198_payload_type:99"]
-    names = ("rtcp.pt", "rtcp.rtpfb.fmt", "rtcp.rtpfb.nack_pid", "rtcp.length_check", "_ws.malformed")
+    names = (
+        "rtcp.pt",
+        "rtcp.rtpfb.fmt",
+        "rtcp.rtpfb.nack_pid",
+        "rtcp.length_check",
+        "_ws.malformed",
+    )
     control = dissected(
         file,
         *names,

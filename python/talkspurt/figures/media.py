@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from talkspurt._text.format import time_text, verdict
 from talkspurt.figures import multiples, style
 from talkspurt.figures.multiples import MAX_FLOWS
@@ -15,7 +17,6 @@ from talkspurt.metrics.catalogue import column
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

@@ -155,8 +155,8 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("bytes", "bytes", "bytes of the frame"),
         Field("delivered_packets", "packets", "its packets that were delivered"),
         Field("complete_s", "s", "when the last of them was delivered; null if one is missing"),
-        Field("decodable_s", "s", "when it could be decoded: with the frames that it depends on; null if never"),
-        Field("kind", "", "`key` if it depends on no other, `inter` if it does; null if the source does not say"),
+        Field("decodable_s", "s", "when it could be decoded, with those before it; null if never"),
+        Field("kind", "", "`key` if it needs no other, `inter` if it does; null if unknown"),
     ),
     "events": (
         Field("time_s", "s", "when it happened"),
@@ -224,9 +224,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 ON_REQUEST = frozenset({"pesq_nb", "pesq_wb"})
 """Columns of which a table may have others instead."""
 INSTANTS = frozenset({
-    "time_s", "captured_s", "handed_over_s", "delivered_s", "playout_s", "complete_s", "decodable_s",
-    "start_s",
-    "enqueued_s", "dequeued_s", "received_s", "dropped_s",
+    "time_s", "captured_s", "handed_over_s", "delivered_s", "playout_s", "complete_s", "start_s",
+    "decodable_s", "enqueued_s", "dequeued_s", "received_s", "dropped_s",
 })  # fmt: skip
 """Columns of times in the run; other columns of seconds are durations."""
 
