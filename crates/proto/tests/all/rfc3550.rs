@@ -287,7 +287,7 @@ fn section_6_3_1_intervals_of_random_sessions_follow_the_calculation_of_a_7() {
     let mut rng = Rng::new(1, "sessions");
     let (mut ratios, mut highs, mut thin) = (Vec::new(), 0.0, 0);
     for number in 0..1000 {
-        let bps = 10_f64.powf(3.5 + 3.5 * rng.unit());
+        let bps = talkspurt_proto::math::pow(10.0, 3.5 + 3.5 * rng.unit());
         let config = Config {
             bandwidth_fraction: 0.01 + 0.2 * rng.unit(),
             minimum_interval: Duration::from_secs_f64(5.0 * rng.unit() * rng.unit()),
