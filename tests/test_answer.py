@@ -322,15 +322,34 @@ def video():
 
 def test_an_axis_is_about_the_flow_that_it_sets(video):
     (question,) = video.answer.questions
-    assert (question["flow"], question["measures"]) == ("video", ["video_in_time_ratio"])
+    measures = ["video_frozen_s", "frame_delay_p95_s", "goodput_bps"]
+    assert (question["flow"], question["measures"]) == ("video", measures)
     rows = video.flows.filter(name="video")
     for option in question["options"]:
         its = rows.filter(**{"axis.over": option["label"]})
-        shares = (its["video_frames_complete"] - its["video_frames_late"]) / its["video_frames"]
-        assert option["cells"][0]["text"] == f"{statistics.mean(shares) * 100:.1f}"
-    best = max(option["cells"][0]["mean"]["mean"] for option in question["options"])
-    assert question["options"][0]["cells"][0]["mean"]["mean"] == best
-    assert sentences(video)[0].startswith(f"video: {question['options'][0]['label']} ")
+        for measure, cell in zip(measures, option["cells"], strict=True):
+            assert cell["mean"]["mean"] == pytest.approx(its[measure].mean())
+    assert sentences(video)[0].startswith("video: ")
+    for label in ("frozen", "frame delay p95", "goodput"):
+        assert label in sentences(video)[0]
+
+
+def test_a_run_says_what_its_sound_and_its_picture_came_to():
+    said = sentences(talkspurt.run({
+        "title": "both", "duration": "8s", "links": {"line": LINE},
+        "flows": {"voice": VOICE, "video": VIDEO, "upload": DATA},
+    }))  # fmt: skip
+    assert [sentence.split(" ")[0] for sentence in said] == ["voice", "video"]
+    assert "frozen" in said[1] and "goodput" in said[1]
+
+
+def test_a_queue_is_chosen_for_sound_and_picture():
+    queues = {
+        "name": "queue", "path": "links.line.queue", "labels": ["short", "long"],
+        "values": [{"kind": "droptail", "packets": 10}, {"kind": "droptail", "packets": 300}],
+    }  # fmt: skip
+    found = study({"voice": VOICE, "video": VIDEO, "upload": DATA}, [queues])
+    assert {question["flow"] for question in found.answer.questions} == {"voice", "video"}
 
 
 def test_the_terminal_says_it_last_and_the_report_first(video, capsys, monkeypatch):

@@ -1,7 +1,7 @@
 //! The questions that a study answers: which of its options are compared.
 //!
 //! An axis that sets something of flows is about these flows. One of queues or cells, whose values are no
-//! quantities, is about all calls, or without calls about the video, or else about all flows. Other axes are
+//! quantities, is about all calls and pictures, or without them about all flows. Other axes are
 //! conditions, of which the answer is known (a call is better with less loss): they are asked about only where
 //! nothing else is.
 
@@ -13,7 +13,7 @@ use crate::conditions::comparable;
 use crate::judge::{Cell, Choice, Question, Verdict};
 use crate::stats::Mean;
 use crate::text::show;
-use crate::{Axis, Flows, INSTRUMENTS, Input, Instrument, Runs};
+use crate::{Axis, Flows, INSTRUMENTS, Input, Instrument, OF_PICTURES, Runs};
 
 /// With more calls or groups of calls in one run, none are compared.
 const MAX_CALLS: usize = 24;
@@ -63,6 +63,10 @@ pub(crate) fn is_call(flows: &Flows, row: usize) -> bool {
     flows.value(row, "concealed_ratio").is_some()
 }
 
+pub(crate) fn is_picture(flows: &Flows, row: usize) -> bool {
+    flows.value(row, OF_PICTURES[0].name).is_some()
+}
+
 fn along(input: &Input, at: usize, of_calls: &'static Instrument) -> Vec<Question> {
     let (axis, flows) = (&input.axes[at], &input.flows);
     let patterns = axis.flows();
@@ -83,9 +87,10 @@ fn along(input: &Input, at: usize, of_calls: &'static Instrument) -> Vec<Questio
     });
     let mut asked: Vec<_> = asked.collect();
     if patterns.is_empty() {
-        // Of all flows, those of the first kind.
-        let first = INSTRUMENTS.iter().find(|it| asked.iter().any(|one| one.instrument == *it));
-        asked.retain(|one| first.is_some_and(|it| one.instrument == it));
+        // Of all flows, sound and pictures if there are any.
+        let is_media = |one: &Question| one.measures != ["goodput_bps"];
+        let has_media = asked.iter().any(is_media);
+        asked.retain(|one| is_media(one) == has_media);
     }
     asked
 }
@@ -143,9 +148,8 @@ fn question(
     let instrument = if rows().any(|row| is_call(flows, row)) {
         of_calls
     } else {
-        INSTRUMENTS.iter().filter(|it| !it.calls).find(|it| {
-            it.measures.iter().all(|one| rows().any(|row| flows.value(row, one.name).is_some()))
-        })?
+        let has = |metric| rows().any(|row| flows.value(row, metric).is_some());
+        INSTRUMENTS.iter().find(|it| !it.calls && has(it.measures[0].name))?
     };
     let choices = options.iter().filter_map(|(label, rows)| {
         let seeds = instrument.measures.iter().map(|measure| {

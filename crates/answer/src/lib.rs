@@ -136,12 +136,13 @@ impl Flows {
 const ADVANTAGE: &str = " (quality.advantage)";
 
 /// The metrics of flows that an answer reads.
-pub const METRICS: [&str; 19] = [
+pub const METRICS: [&str; 20] = [
     "mos",
     "estimated_mos",
     "mouth_to_ear_mean_s",
     "concealed_ratio",
-    "video_in_time_ratio",
+    "video_frozen_s",
+    "frame_delay_p95_s",
     "goodput_bps",
     // For causes and notes.
     "r_factor",
@@ -212,13 +213,21 @@ pub(crate) const WITHOUT_SCORE: &[Measure; 2] = &[
     Measure { name: "concealed_ratio", least: 0.005 },
 ];
 
+/// Measures of pictures. Differences below the least freeze beyond the usual interval, and below a twentieth of a
+/// megabit, are not noticed.
+pub(crate) const OF_PICTURES: &[Measure; 3] = &[
+    Measure { name: "video_frozen_s", least: 0.15 },
+    Measure { name: "frame_delay_p95_s", least: 0.01 },
+    Measure { name: "goodput_bps", least: 50_000.0 },
+];
+
 /// In order of preference: the first that applies to all options of a question judges them. All calls of an
 /// answer are judged by the same one.
 pub(crate) const INSTRUMENTS: [Instrument; 5] = [
     Instrument { measures: &[Measure { name: "mos", least: 0.05 }], calls: true },
     Instrument { measures: &[Measure { name: "estimated_mos", least: 0.05 }], calls: true },
     Instrument { measures: WITHOUT_SCORE, calls: true },
-    Instrument { measures: &[Measure { name: "video_in_time_ratio", least: 0.0 }], calls: false },
+    Instrument { measures: OF_PICTURES, calls: false },
     Instrument { measures: &[Measure { name: "goodput_bps", least: 0.0 }], calls: false },
 ];
 

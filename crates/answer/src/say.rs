@@ -5,11 +5,13 @@
 use indexmap::{IndexMap, IndexSet};
 use talkspurt_proto::metric::Metric;
 
-use crate::ask::{Settings, is_call, of_calls, settings};
+use crate::ask::{Settings, is_call, is_picture, of_calls, settings};
 use crate::judge::Told;
 use crate::stats::sign;
 use crate::text::{half, listed, show, some, with_unit};
-use crate::{Choice, Flows, INSTRUMENTS, Input, Question, Verdict, WITHOUT_SCORE};
+use crate::{
+    Choice, Flows, INSTRUMENTS, Input, Measure, OF_PICTURES, Question, Verdict, WITHOUT_SCORE,
+};
 
 /// Sentences.
 const MAX_SENTENCES: usize = 6;
@@ -85,18 +87,24 @@ impl Sayer<'_> {
         self.0.replications < 2
     }
 
-    /// Where nothing is compared, what each call came to; nothing if there are too many to read.
+    /// Where nothing is compared, what each call and picture came to; nothing if there are too many to read.
     fn each_call(&self) -> Vec<String> {
-        let flows = &self.0.flows;
-        let mut calls: IndexMap<&str, Vec<usize>> = IndexMap::new();
-        for row in (0..flows.name.len()).filter(|&row| is_call(flows, row)) {
-            calls.entry(flows.unit(row)).or_default().push(row);
-        }
         let varied = self.0.axes.iter().any(|axis| axis.labels.len() > 1);
+        let calls = self.each(is_call, of_calls(&self.0.flows).measures);
         if varied || calls.len() > MAX_SENTENCES {
             return Vec::new();
         }
-        let measures = of_calls(flows).measures;
+        let pictures = self.each(is_picture, OF_PICTURES);
+        calls.into_iter().chain(pictures).take(MAX_SENTENCES).collect()
+    }
+
+    /// What each flow of a kind came to.
+    fn each(&self, is: fn(&Flows, usize) -> bool, measures: &[Measure]) -> Vec<String> {
+        let flows = &self.0.flows;
+        let mut calls: IndexMap<&str, Vec<usize>> = IndexMap::new();
+        for row in (0..flows.name.len()).filter(|&row| is(flows, row)) {
+            calls.entry(flows.unit(row)).or_default().push(row);
+        }
         let said = calls.into_iter().filter_map(|(unit, rows)| {
             let values = measures.iter().filter_map(|measure| {
                 let mean = flows.mean(rows.iter().copied(), measure.name)?;
@@ -436,17 +444,17 @@ fn texts(question: &Question, choice: &Choice) -> String {
 fn size(question: &Question, choice: &Choice, at: usize) -> String {
     let metric = question.instrument.measures[at].metric();
     let found = choice.differences[at].as_ref().expect("a difference");
-    let more = match found.mean.mean > 0.0 {
-        true => "more",
-        false if metric.label.starts_with("frames ") => "fewer",
-        false => "less",
-    };
+    let more = if found.mean.mean > 0.0 { "more" } else { "less" };
     let spread =
         found.half.map_or(String::new(), |it| format!("\u{a0}±\u{a0}{}", half(metric, it)));
     let text = format!("{}{spread}", show(metric, found.mean.mean.abs()));
     match metric.shown_unit {
         "%" => format!("{text}\u{a0}percentage points {more} {}", metric.label),
         "" => format!("{text}\u{a0}{} {more}", metric.label),
+        // Of several with units, which one is meant.
+        unit if question.instrument.measures == OF_PICTURES => {
+            format!("{text}\u{a0}{unit} {more} {}", metric.label)
+        }
         unit => format!("{text}\u{a0}{unit} {more}"),
     }
 }

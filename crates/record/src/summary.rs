@@ -364,13 +364,13 @@ summary! {
         /// Time from a frame's capture until it could be decoded: send queue, sending of its packets one after
         /// another, network and recovery from losses.
         frame_delay_p50_s = |row| row.video.as_ref().and_then(|video| video.delay_s[0]), MILLISECONDS
-            .described("frame delay, median", "median over the complete frames")
+            .described("frame delay p50", "median over the complete frames")
             .source("talkspurt's own measure").lower_is_better()
             .titled("delay p50", "frame delay p50", "frame delay p50")
             .shown(&[View::Video.at(3).rank(2), View::StudyVideo.at(3).rank(15)]);
         /// Delay that 95 % of complete frames did not exceed.
         frame_delay_p95_s = |row| row.video.as_ref().and_then(|video| video.delay_s[1]), MILLISECONDS
-            .described("frame delay, 95 %", "95th percentile over the complete frames")
+            .described("frame delay p95", "95th percentile over the complete frames")
             .source("talkspurt's own measure").lower_is_better()
             .titled("delay p95", "frame delay p95", "frame delay p95")
             .shown(&[
@@ -378,7 +378,7 @@ summary! {
             ]);
         /// Maximum delay of complete frames.
         frame_delay_max_s = |row| row.video.as_ref().and_then(|video| video.delay_s[2]), MILLISECONDS
-            .described("frame delay, maximum", "maximum over the complete frames")
+            .described("longest frame delay", "maximum over the complete frames")
             .source("talkspurt's own measure").lower_is_better()
             .titled("longest delay", "longest frame delay", "longest frame delay")
             .shown(&[View::Video.at(5).rank(4), View::StudyVideo.at(5).rank(17)]);
