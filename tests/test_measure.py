@@ -151,7 +151,7 @@ def test_the_kind_of_an_error_tells_what_failed():
                 _core.Session(*attempt)
             assert raised.value.kind == kind
         session = _core.Session("127.0.0.1", port, long)
-        flow = ("udp", "udp", ("cbr", 10**9, 160, "pcmu"), None)
+        flow = ("udp", "udp", ("cbr", 10**9, 160, "pcmu", None), None)
         with pytest.raises(_core.RunError, match="the server permits") as raised:
             session.measure([flow], "1s", 1500, 1).result()
         assert raised.value.kind == "refused"

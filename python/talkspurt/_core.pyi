@@ -328,8 +328,8 @@ class Outcome:
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""
 
-Way = tuple[str, int, int, str]
-"""What a direction of a measurement sends: kind, bit/s, bytes per packet, codec."""
+Way = tuple[str, int, int, str, str | None]
+"""What a direction of a measurement sends: kind, bit/s, bytes per packet, codec, controller."""
 
 class Server:
     """A server for measurements, or the end of calls that answers; only on Linux."""

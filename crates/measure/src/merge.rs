@@ -465,6 +465,8 @@ impl Recording {
             What::Generated { index, bytes, captured } => {
                 Note::Generated { index, bytes, captured: instant(captured) }
             }
+            What::Picture { is_key } => Note::Picture { is_key },
+            What::Repair { bytes } => Note::Repair { bytes },
             What::HandedOver { index } => Note::HandedOver { index },
             What::Discarded { index } => Note::Discarded { index },
             What::Delivered { index, bytes } => Note::Delivered { index, bytes },

@@ -28,6 +28,12 @@ pub(crate) enum What {
         bytes: u32,
         captured: u64,
     },
+    Picture {
+        is_key: bool,
+    },
+    Repair {
+        bytes: u32,
+    },
     HandedOver {
         index: u32,
     },
@@ -201,6 +207,8 @@ impl Probe for Log {
             Note::Generated { index, bytes, captured } => {
                 What::Generated { index: *index, bytes: *bytes, captured: captured.as_nanos() }
             }
+            Note::Picture { is_key } => What::Picture { is_key: *is_key },
+            Note::Repair { bytes } => What::Repair { bytes: *bytes },
             Note::HandedOver { index } => What::HandedOver { index: *index },
             Note::Discarded { index } => What::Discarded { index: *index },
             Note::Delivered { index, bytes } => What::Delivered { index: *index, bytes: *bytes },

@@ -36,6 +36,9 @@ pub(crate) const PROBE: usize = 16;
 pub(crate) const REPORT: usize = 17;
 /// Most flows of a plan.
 const MAX_FLOWS: usize = 16;
+/// Payload of a packet of video, and the lowest rate of its encoder unless less is asked for.
+const VIDEO_PACKET: u32 = 1100;
+const VIDEO_MIN: u64 = 100_000;
 /// Names of the two ends of a measurement, and of a call.
 const ENDS: [&str; 2] = ["client", "server"];
 const CALLERS: [&str; 2] = ["caller", "answerer"];
@@ -91,6 +94,14 @@ pub enum Traffic {
         /// Bytes of payload per packet.
         packet: u32,
     },
+    /// Video of an encoder, with repair.
+    Video {
+        /// Bits per second of RTP packets at most.
+        rate: u64,
+        /// The kind of the controller of its session in scenarios, which both directions share; absent where the
+        /// transport asks for rates.
+        controller: Option<String>,
+    },
     /// What somebody says in a call.
     Speech {
         /// The codecs that both ends agreed on, by their names in scenarios, in order of preference.
@@ -120,6 +131,13 @@ impl Traffic {
                 let ladder = steps_down.then_some(LADDER);
                 json!({ "kind": "speech", "codec": codec, "ladder": ladder, "talkspurts": {} })
             }
+            Self::Video { rate, .. } => {
+                let [least, most] = [VIDEO_MIN.min(*rate), *rate].map(Rate::from_bps);
+                json!({
+                    "kind": "video", "packet": size(VIDEO_PACKET), "repair": {},
+                    "encoder": { "min": least, "max": most },
+                })
+            }
             // The simulator's TCP has segments, and no such units.
             Self::Bulk { .. } if transport.is_stream() => json!({ "kind": "bulk" }),
             Self::Bulk { packet } => json!({ "kind": "bulk", "packet": size(*packet) }),
@@ -139,10 +157,22 @@ impl Traffic {
                 });
                 rates.max().map(|(rate, bytes)| (rate, bytes, true))
             }
+            Self::Video { rate, .. } => Some((rate, u64::from(VIDEO_PACKET), true)),
             // G.711, the codec of the highest rate.
             Self::Talkspurts { .. } => Some((64_000, 160, true)),
             Self::Bulk { .. } => None,
         }
+    }
+}
+
+    /// The controller of its session in a scenario. It counts whole IP packets, and what is repeated.
+    fn controller(&self) -> Option<Value> {
+        let Self::Video { rate, controller: Some(kind) } = self else { return None };
+        let most = Rate::from_bps(rate.saturating_add(rate / 8));
+        Some(match kind.as_str() {
+            "fixed" => json!({ "kind": kind, "rate": most }),
+            _ => json!({ "kind": kind, "min": Rate::from_bps(VIDEO_MIN.min(*rate)), "max": most }),
+        })
     }
 }
 
@@ -199,8 +229,10 @@ impl Plan {
     /// Packets with payload a second, of both directions and all flows whose rate is known.
     pub(crate) fn packets_per_second(&self) -> u64 {
         let all = self.flows.iter().flat_map(|flow| [&flow.up, &flow.down]).flatten();
+        // Frames of few packets, and what is repeated.
+        let videos = all.clone().filter(|it| matches!(it, Traffic::Video { .. })).count() as u64;
         let known = all.filter_map(Traffic::payload);
-        known.fold(0, |sum, (rate, bytes, _)| sum.saturating_add(rate / (8 * bytes.max(1)) + 1))
+        100 * videos + known.fold(0, |sum, (rate, bytes, _)| sum.saturating_add(rate / (8 * bytes.max(1)) + 1))
     }
 
     /// Whether a flow sends as much as its transport permits.
@@ -359,6 +391,15 @@ impl Plan {
                             self.mtu
                         )));
                     }
+                    Traffic::Video { rate, .. } if *rate < 10_000 => {
+                        faults.push(fault("video: expected a rate of 10 kbit/s or more"));
+                    }
+                    Traffic::Video { controller: Some(kind), .. } if !plain(kind) => {
+                        faults.push(fault("name of a controller: expected letters and digits"));
+                    }
+                    Traffic::Video { controller: None, .. } if flow.transport.is_plain_udp() => {
+                        faults.push(fault("video over UDP needs a --controller, such as nada"));
+                    }
                     Traffic::Talkspurts { codec } if !plain(codec) => {
                         faults.push(fault("name of a codec: expected letters, digits and - _ ."));
                     }
@@ -390,6 +431,7 @@ impl Plan {
                 "from": from, "to": to, "ip": if self.ipv6 { "v6" } else { "v4" }, "start": LEAD,
                 "stop": at(self.stop()), "transport": transport.scenario(),
                 "source": source(first), "reverse": source(second),
+                "controller": [first, second].into_iter().flatten().find_map(Traffic::controller),
             });
             (name.clone(), said)
         });

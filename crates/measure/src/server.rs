@@ -623,6 +623,7 @@ pub(crate) fn told(plan: &Plan) -> String {
                 Traffic::Cbr { rate, .. } => format!("{way} {}", Rate::from_bps(*rate)),
                 Traffic::Talkspurts { codec } => format!("{way} {codec}"),
                 Traffic::Bulk { .. } => format!("{way} bulk"),
+                Traffic::Video { rate, .. } => format!("{way} video {}", Rate::from_bps(*rate)),
                 Traffic::Speech { codecs } => format!("{way} {}", codecs.join(", ")),
             })
         };

@@ -116,6 +116,46 @@ fn both_directions_together_stay_within_the_limit() {
     assert_lost_only_at_full_sockets(flows, &facts);
 }
 
+/// Video under a controller both ways: feedback goes back, and each end decodes what the other one made.
+#[test]
+fn video_follows_a_controller_and_is_decoded() {
+    let server = server(|_| {});
+    let video = |kind: Option<&str>| {
+        let controller = kind.map(str::to_owned);
+        Some(Traffic::Video { rate: 800_000, controller })
+    };
+    let of = |name: &str, transport: &str, kind: Option<&str>| {
+        flow(name, transport, video(kind), video(kind))
+    };
+    let flows = vec![
+        of("nada", "udp", Some("nada")),
+        of("fixed", "udp", Some("fixed")),
+        of("tfrc", "tfrc", None),
+    ];
+    let plan = plan(flows);
+    let Measured { finished, facts, broken, .. } =
+        connect(&server).measure(&plan, &Watch::default(), drop).expect("it runs");
+    assert_eq!(broken, None);
+    finished.recording.conservation().expect("every account balances");
+    assert_eq!(finished.recording.flows.len(), 6);
+    assert_lost_only_at_full_sockets(&finished.recording.flows, &facts);
+    for flow in &finished.recording.flows {
+        let video = flow.video.as_ref().expect("frames");
+        assert!(video.frames > 20 && video.complete > 10, "{}: {video:?}", flow.name);
+        if !flow.name.starts_with("tfrc") {
+            assert!(flow.transport.as_deref().is_some_and(|it| it.contains("udp+")), "{:?}", flow.transport);
+        }
+    }
+    let faulty = |traffic| {
+        let plan = self::plan(vec![flow("udp", "udp", traffic, None)]);
+        plan.point().map(drop).expect_err("it is bad").to_string()
+    };
+    assert!(faulty(video(None)).contains("needs a --controller"));
+    assert!(faulty(video(Some("gcc"))).contains("controller"), "{}", faulty(video(Some("gcc"))));
+    let slow = Some(Traffic::Video { rate: 10, controller: Some("nada".to_owned()) });
+    assert!(faulty(slow).contains("10 kbit/s"));
+}
+
 /// A session beyond the permitted number is refused in words, and does not disturb the first.
 #[test]
 fn sessions_are_limited() {

@@ -100,15 +100,16 @@ impl Server {
     }
 }
 
-/// What a direction sends: kind, bits per second, bytes per packet, codec.
-type Way = (String, u64, u32, String);
+/// What a direction sends: kind, bits per second, bytes per packet, codec, controller.
+type Way = (String, u64, u32, String, Option<String>);
 
 fn traffic(way: Way) -> PyResult<Traffic> {
-    let (kind, rate, packet, codec) = way;
+    let (kind, rate, packet, codec, controller) = way;
     match kind.as_str() {
         "cbr" => Ok(Traffic::Cbr { rate, packet }),
         "talkspurts" => Ok(Traffic::Talkspurts { codec }),
         "bulk" => Ok(Traffic::Bulk { packet }),
+        "video" => Ok(Traffic::Video { rate, controller }),
         other => Err(PyValueError::new_err(format!("{other}: no such traffic"))),
     }
 }

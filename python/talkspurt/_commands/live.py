@@ -160,6 +160,7 @@ def measure(
             options.packet,
             options.codec,
             "up" if options.up else "down" if options.down else "both",
+            options.controller,
         ),
         duration=options.duration,
         mtu=options.mtu,

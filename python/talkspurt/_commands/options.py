@@ -325,13 +325,17 @@ class MeasureOptions(LiveOutput):
         several, one after another. Default: udp.
     traffic
         cbr: constant bit rate. talkspurts: speech with pauses, in the codec. bulk: as much as the
-        transport permits, not over udp and tfrc-tb.
+        transport permits, not over udp and tfrc-tb. video: an encoder that follows the controller,
+        or a transport that asks for rates, with repair.
     rate
-        Payload rate of cbr.
+        Payload rate of cbr, and the highest of video.
     packet
         Bytes of payload per packet of cbr (default: 160) and bulk (default: 1200).
     codec
         Codec of talkspurts, as in scenarios; tfrc-tb with pcmu steps down to G.726.
+    controller
+        Congestion control of video: nada (RFC 8698), or fixed, the highest rate until a circuit
+        breaker of RFC 8083 ends it.
     up
         Only from here to the server.
     down
@@ -349,10 +353,11 @@ class MeasureOptions(LiveOutput):
     """
 
     transport: Several = None
-    traffic: Literal["cbr", "talkspurts", "bulk"] = "cbr"
+    traffic: Literal["cbr", "talkspurts", "bulk", "video"] = "cbr"
     rate: str = "64kbit/s"
     packet: Whole | None = None
     codec: str = "pcmu"
+    controller: Literal["nada", "fixed"] | None = None
     up: Flag = False
     down: Flag = False
     both: Flag = False

@@ -29,7 +29,7 @@ from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import unknown_network, values
 
 NOTE = "# This describes the traffic of a measurement. It cannot be run: the network is not known."
-PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200}
+PACKET_B = {"cbr": 160, "talkspurts": 160, "bulk": 1200, "video": 1100}
 """Payload per packet unless told otherwise: 20 ms of G.711, or most of an Ethernet frame."""
 
 
@@ -45,18 +45,21 @@ class Traffic:
 
     Attributes:
         kind: ``cbr``, a constant bit rate; ``talkspurts``, speech with pauses in the codec;
-            ``bulk``, as much as the transport permits, not over udp and tfrc-tb.
-        rate: payload rate of cbr.
+            ``bulk``, as much as the transport permits, not over udp and tfrc-tb; ``video``, of an
+            encoder that follows the controller, with repair.
+        rate: payload rate of cbr, and the highest of video.
         packet: bytes of payload per packet of cbr (default: 160) and bulk (default: 1200).
         codec: codec of talkspurts, as in scenarios.
         direction: ``up`` is only from here to the server.
+        controller: kind of the controller of video, as in scenarios; over udp it needs one.
     """
 
-    kind: Literal["cbr", "talkspurts", "bulk"] = "cbr"
+    kind: Literal["cbr", "talkspurts", "bulk", "video"] = "cbr"
     rate: str = "64kbit/s"
     packet: int | None = None
     codec: str = "pcmu"
     direction: Literal["both", "up", "down"] = "both"
+    controller: str | None = None
 
 
 def check_mtu_and_seed(mtu: int, seed: int | None, faults: Faults) -> None:
@@ -165,7 +168,9 @@ class Measurement:
         size = PACKET_B.get(traffic.kind, 160) if traffic.packet is None else traffic.packet
         faults.add(f"--packet {size}: expected 8 to 9000 bytes", unless=8 <= size <= 9000)
         check_mtu_and_seed(mtu, seed, faults)
-        sent = traffic.kind, bps, size, traffic.codec
+        sent = traffic.kind, bps, size, traffic.codec, traffic.controller
+        words = f"--controller {traffic.controller}: only video has one; add --traffic video"
+        faults.add(words, unless=traffic.controller is None or traffic.kind == "video")
         up, down = (None if traffic.direction == other else sent for other in ("down", "up"))
         flows: dict[str, Flow] = {}
         for transport in transports:

@@ -39,6 +39,8 @@ const LIMIT: Rate = Rate::from_bps(10_000_000);
 static PLAN: LazyLock<(Plan, Point)> = LazyLock::new(|| {
     let talk = || Some(Traffic::Talkspurts { codec: "pcmu".to_owned() });
     let cbr = || Some(Traffic::Cbr { rate: 200_000, packet: 500 });
+    let video =
+        || Some(Traffic::Video { rate: 200_000, controller: Some("nada".to_owned()) });
     let flow = |name: &str, transport, up, down| {
         let (name, transport) = (name.to_owned(), Transport::known(transport));
         FlowPlan { name, transport, up, down }
@@ -51,6 +53,7 @@ static PLAN: LazyLock<(Plan, Point)> = LazyLock::new(|| {
         flow("ccid3", "dccp-ccid3", None, talk()),
         flow("ccid4", "dccp-ccid4", talk(), talk()),
         flow("sctp", "sctp", Some(Traffic::Bulk { packet: 1000 }), cbr()),
+        flow("video", "udp", video(), video()),
     ];
     let duration = Duration::from_secs(2).as_nanos();
     let plan = Plan { seed: 5, duration, mtu: 1500, ipv6: false, flows };
