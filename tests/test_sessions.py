@@ -371,3 +371,13 @@ def test_wireshark_reads_requests_and_retransmissions(tmp_path):
 def test_what_cannot_be_repaired_is_refused(change, expected):
     with pytest.raises(talkspurt.ScenarioError, match=expected):
         talkspurt.run(call(source=REPAIRED), set=change)
+
+
+def test_a_picture_is_seen_later_than_its_sound_is_heard():
+    result = talkspurt.run(call(flows=[sound()]))
+    video, voice = row_of(result, "video"), row_of(result, "sound")
+    skew = video["frame_delay_p50_s"] - voice["mouth_to_ear_p50_s"]
+    assert video["av_skew_s"] == pytest.approx(skew)
+    assert voice["av_skew_s"] is None
+    alone = row_of(talkspurt.run(call()), "video")
+    assert alone["av_skew_s"] is None

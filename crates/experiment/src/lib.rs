@@ -301,14 +301,33 @@ pub fn conclude(
     }
     let qualities: Vec<_> = scores(scenario, &recording.flows).collect();
     let notes = redundancy::notes(scenario, materials, &recording.flows);
-    let judged = qualities.into_iter().zip(audio::stand_ins(scenario)).zip(notes);
-    for (summary, ((quality, stand_in), note)) in recording.flows.iter_mut().zip(judged) {
+    let skews = skews(scenario, &recording.flows);
+    let judged = qualities.into_iter().zip(audio::stand_ins(scenario)).zip(notes).zip(skews);
+    for (summary, (((quality, stand_in), note), skew)) in recording.flows.iter_mut().zip(judged) {
         summary.quality = quality;
+        summary.av_skew_s = skew;
         summary.stand_in = stand_in;
         summary.redundancy_note = note;
     }
     recording.store().map_err(Failure::Store)?;
     Ok(recording)
+}
+
+/// How much later than the speech of its session each picture is seen.
+fn skews(scenario: &Scenario, rows: &[FlowSummary]) -> Vec<Option<f64>> {
+    let session = |row: &FlowSummary| {
+        let owner = row.name.strip_suffix(".reverse");
+        let name = owner.filter(|_| !scenario.flows.contains_key(&row.name)).unwrap_or(&row.name);
+        let flow = scenario.flows.get(name).filter(|flow| flow.controller.is_some())?;
+        Some((flow.session.clone().unwrap_or_else(|| name.to_owned()), row.from.clone()))
+    };
+    let sessions: Vec<_> = rows.iter().map(session).collect();
+    let sound = |of: usize| {
+        let others = rows.iter().zip(&sessions).filter(|(_, it)| it.is_some() && **it == sessions[of]);
+        others.into_iter().find_map(|(row, _)| row.mouth_to_ear_p50_s)
+    };
+    let skew = |(at, row): (usize, &FlowSummary)| Some(row.video.as_ref()?.delay_s[0]? - sound(at)?);
+    rows.iter().enumerate().map(skew).collect()
 }
 
 /// When a run is sampled. `captured`: packets are written during the run.

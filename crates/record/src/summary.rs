@@ -196,6 +196,13 @@ summary! {
             "mouth-to-ear delay, maximum",
             "maximum of (playout of a frame's first sample − its capture)",
         ).source("ITU-T G.114 §1").lower_is_better();
+        /// How much later than the speech of its RTP session a picture is seen: above 0, its sound is heard first.
+        /// Receivers that synchronise both delay the earlier one by as much.
+        av_skew_s: Option<f64> = MILLISECONDS.described(
+            "picture behind sound", "frame delay p50 − median mouth-to-ear delay of the session's speech",
+        ).source("talkspurt's own measure")
+            .titled("behind sound", "picture behind sound", "behind sound")
+            .shown(&[View::Video.at(11).rank(5), View::StudyVideo.at(9).rank(18)]);
         /// Time that the first speech frame waited for the transport's handshake. A receiver that
         /// anchors playout at the first arrival plays the whole call that much later.
         handshake_wait_s: Option<f64> = MILLISECONDS.known_to_sender().described(

@@ -325,7 +325,7 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          received_bytes network_header_bytes transport_header_bytes media_header_bytes \
          payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_mean_s mouth_to_ear_max_s \
-         handshake_wait_s jitter_s \
+         av_skew_s handshake_wait_s jitter_s \
          held_back_packets head_of_line_mean_s head_of_line_max_s \
          late_packets recovered_packets fec_ratio dred_ratio dred_depth_mean_s missing_packets \
          loss_ratio paused_s concealed_ratio \
