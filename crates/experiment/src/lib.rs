@@ -43,7 +43,7 @@ pub use talkspurt_flow::{Disk, Files};
 use talkspurt_proto::probe::Probe;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{
-    Digest, Layout, Options, PacketTable, Recorder, Recording, StoreError, Tables,
+    Digest, FlowSummary, Layout, Options, PacketTable, Recorder, Recording, StoreError, Tables,
 };
 use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
