@@ -14,8 +14,8 @@ use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Limit in frames; with 0, a frame that the transport does not take at once is dropped. Absent: the
-    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5), and of video under a `controller`
-    /// 1250, if it goes over UDP or has an `encoder`.
+    /// default of the transport's profile (`rfc` 50, `ns2` 1000, `linux` 5), and of video that has
+    /// `repair`, or goes over UDP under a `controller`, 1250.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
     /// Which frame is dropped when the queue is full.
@@ -144,12 +144,17 @@ impl SendQueue {
         dropped
     }
 
-    /// Adds a frame before all others; one that finds the queue full is not added.
+    /// How many more frames it holds without dropping one.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        (self.packets as usize).saturating_sub(self.waiting.len())
+    }
+
+    /// Adds a frame before all others. So that it hides none, it counts as old as the first of them.
     pub fn push_first(&mut self, now: Instant, index: u32, frame: Frame) {
-        if self.waiting.len() < self.packets as usize {
-            self.bytes += frame.wire_bytes() as u64;
-            self.waiting.push_front(Waiting { index, since: now, frame });
-        }
+        let since = self.waiting.front().map_or(now, |first| first.since);
+        self.bytes += frame.wire_bytes() as u64;
+        self.waiting.push_front(Waiting { index, since, frame });
     }
 
     /// Removes the next frame if it exceeds the largest the transport can carry, and returns its number; call

@@ -323,10 +323,12 @@ fn skews(scenario: &Scenario, rows: &[FlowSummary]) -> Vec<Option<f64>> {
     };
     let sessions: Vec<_> = rows.iter().map(session).collect();
     let sound = |of: usize| {
-        let others = rows.iter().zip(&sessions).filter(|(_, it)| it.is_some() && **it == sessions[of]);
+        let others =
+            rows.iter().zip(&sessions).filter(|(_, it)| it.is_some() && **it == sessions[of]);
         others.into_iter().find_map(|(row, _)| row.mouth_to_ear_p50_s)
     };
-    let skew = |(at, row): (usize, &FlowSummary)| Some(row.video.as_ref()?.delay_s[0]? - sound(at)?);
+    let skew =
+        |(at, row): (usize, &FlowSummary)| Some(row.video.as_ref()?.delay_s[0]? - sound(at)?);
     rows.iter().enumerate().map(skew).collect()
 }
 

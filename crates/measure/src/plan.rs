@@ -163,7 +163,6 @@ impl Traffic {
             Self::Bulk { .. } => None,
         }
     }
-}
 
     /// The controller of its session in a scenario. It counts whole IP packets, and what is repeated.
     fn controller(&self) -> Option<Value> {
@@ -232,7 +231,8 @@ impl Plan {
         // Frames of few packets, and what is repeated.
         let videos = all.clone().filter(|it| matches!(it, Traffic::Video { .. })).count() as u64;
         let known = all.filter_map(Traffic::payload);
-        100 * videos + known.fold(0, |sum, (rate, bytes, _)| sum.saturating_add(rate / (8 * bytes.max(1)) + 1))
+        let packets = |(rate, bytes, _): (u64, u64, bool)| rate / (8 * bytes.max(1)) + 1;
+        known.fold(100 * videos, |sum, it| sum.saturating_add(packets(it)))
     }
 
     /// Whether a flow sends as much as its transport permits.
@@ -427,11 +427,12 @@ impl Plan {
             let (from, to) = if opens { (here, there) } else { (there, here) };
             let (first, second) = if opens { (up, down) } else { (down, &None) };
             let source = |traffic: &Option<Traffic>| Some(traffic.as_ref()?.source(transport));
+            let controller = [first, second].into_iter().flatten().find_map(Traffic::controller);
             let said = json!({
                 "from": from, "to": to, "ip": if self.ipv6 { "v6" } else { "v4" }, "start": LEAD,
                 "stop": at(self.stop()), "transport": transport.scenario(),
                 "source": source(first), "reverse": source(second),
-                "controller": [first, second].into_iter().flatten().find_map(Traffic::controller),
+                "controller": controller,
             });
             (name.clone(), said)
         });

@@ -573,7 +573,11 @@ impl Stats {
             }
             account.jitter.arrive(Instant::from_nanos(voice.captured(index)), now, inside);
         } else if let Some(video) = &mut account.video {
-            account.jitter.arrive(video.delivered(index, now)?, now, inside);
+            let is_behind = video.is_behind(index);
+            let captured = video.delivered(index, now)?;
+            if !is_behind {
+                account.jitter.arrive(captured, now, inside);
+            }
         } else if account.copied {
             return self.delivered_first(peer, index, bytes, delivered_inside).then_some(inside);
         }

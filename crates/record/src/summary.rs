@@ -75,7 +75,8 @@ summary! {
             .described("control", "counted apart from sent packets");
         /// Packets of feedback, which the flow's receiver sends: reports on single packets for the controller of
         /// its session, and requests for repair. Of several flows in a session, counted at the one that sends
-        /// it; they are control packets of the other direction. Null without any, and inside a stream.
+        /// it; they are control packets of the other direction. Null without any, and over other
+        /// transports than UDP.
         feedback_packets: Option<u64> = PACKETS.known_to_receiver()
             .described("feedback", "counted when sent, by the receiver").source("RFC 8888");
         /// Bytes of these packets, including headers.
@@ -328,7 +329,7 @@ summary! {
         /// Frames that could be decoded, late or not: all their packets were delivered and, of a source with
         /// `repair`, those of the frames before them since the last key frame.
         video_frames_complete = |row| row.video.as_ref().map(|video| video.complete), FRAMES
-            .described("complete", "frames with as many packets delivered as made")
+            .described("complete", "decodable frames")
             .higher_is_better().titled("complete", "", "")
             .shown(&[View::Video.at(1), View::StudyVideo.at(1), View::Figures.at(4)]);
         /// Share of video frames that were complete by their deadline.

@@ -20,6 +20,8 @@ pub(crate) struct Video {
     pub(crate) frames: Vec<Frame>,
     /// By packet, whether it was delivered.
     delivered: Vec<bool>,
+    /// The highest number that was delivered.
+    newest: u32,
     /// What the source says of the frame that it makes next.
     pub(crate) next_is_key: Option<bool>,
 }
@@ -123,7 +125,7 @@ impl VideoSummary {
 
 impl Video {
     pub(crate) fn new(deadline: Duration) -> Self {
-        Self { deadline, frames: Vec::new(), delivered: Vec::new(), next_is_key: None }
+        Self { deadline, frames: Vec::new(), delivered: Vec::new(), newest: 0, next_is_key: None }
     }
 
     /// A packet was generated; false if it is not the next one.
@@ -151,10 +153,16 @@ impl Video {
         true
     }
 
+    /// Whether a packet of repaired video is older than the newest: it was repeated, so that its delay is no jitter.
+    pub(crate) const fn is_behind(&self, index: u32) -> bool {
+        self.next_is_key.is_some() && index < self.newest
+    }
+
     /// A packet was delivered; returns its capture time, or `None` for a duplicate or a packet never sent.
     pub(crate) fn delivered(&mut self, index: u32, now: Instant) -> Option<Instant> {
         let delivered = self.delivered.get_mut(index as usize).filter(|delivered| !**delivered)?;
         *delivered = true;
+        self.newest = self.newest.max(index);
         let after = self.frames.partition_point(|frame| frame.first <= index);
         let frame = &mut self.frames[after - 1];
         frame.delivered += 1;

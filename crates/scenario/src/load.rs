@@ -462,10 +462,8 @@ impl Reader<'_> {
         let waiting = match &flow.source {
             // The pacer's, which holds no speech.
             Source::Video(_) | Source::Replay(_) if is_paced => PACED_PACKETS,
-            // An encoder skips frames while the queue takes too long.
-            Source::Video(video) if video.encoder.is_some() && flow.controller.is_some() => {
-                PACED_PACKETS
-            }
+            // Its encoder skips frames while the queue takes too long.
+            Source::Video(video) if video.repair.is_some() => PACED_PACKETS,
             _ => flow.transport.waiting_packets(),
         };
         flow.send_queue.packets.get_or_insert(waiting);

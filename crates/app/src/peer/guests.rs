@@ -164,7 +164,9 @@ impl Peer {
             probe.record(local, peer.place(), &Note::InOrder { waited });
         }
         peer.incoming.deliver(local, &peer.clock, frame, &mut peer.session, probe);
+        let is_news = peer.incoming.is_controlled && peer.has_news(local);
         self.guests = guests;
+        self.unfed |= is_news;
     }
 }
 

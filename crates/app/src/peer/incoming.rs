@@ -515,8 +515,11 @@ impl Incoming {
                 if let Some(member) = &session.control {
                     member.lock().control.on_rtcp(local, compound, probe);
                 }
-                session.on_requests(compound);
                 let rtt = session.rtcp.on_report(local, compound);
+                session.on_requests(compound);
+                if let Some(packets) = self.packets.as_mut().filter(|_| session.rtcp.peer_left()) {
+                    packets.end();
+                }
                 if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
                     let note = Note::Gauge { gauge: Gauge::RtcpRtt, value: rtt.as_secs_f64() };
                     probe.record(local, probe.place(), &note);

@@ -31,7 +31,7 @@ pub use listener::{Captured, Listener};
 use outgoing::{Link, Outgoing};
 pub use parts::Parts;
 pub use session::SharedControl;
-use session::{LONGEST_FEEDBACK, Member, Session};
+use session::{Member, Session};
 pub use sizing::Sizing;
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};
@@ -320,16 +320,13 @@ impl Peer {
     fn send_feedback<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.session else { return };
         // Requests wait until there is room.
-        if self.incoming.requests_due().is_some_and(|at| at <= local)
-            && self.transport.send_capacity() >= LONGEST_FEEDBACK
-        {
-            let rtt = session.rtt();
-            let requests = self.incoming.packets().map(|packets| packets.requests(local, rtt));
-            for message in requests.into_iter().flatten() {
-                let compound = session.rtcp.feedback(message);
-                if let Some(frame) = outgoing::control(compound, self.incoming.stream) {
-                    self.transport.handle(local, Input::Frame(frame), probe);
-                }
+        while self.incoming.requests_due().is_some_and(|at| at <= local) {
+            let (rtt, room) = (session.rtt(), self.transport.send_capacity());
+            let requests = self.incoming.packets().map(|it| it.requests(local, rtt, room));
+            let Some(requests) = requests.filter(|requests| !requests.is_empty()) else { break };
+            let compound = session.rtcp.feedback(requests);
+            if let Some(frame) = outgoing::control(compound, self.incoming.stream) {
+                self.transport.handle(local, Input::Frame(frame), probe);
             }
         }
         let Some(mut it) = session.control.as_ref().map(Member::lock) else { return };
@@ -565,12 +562,13 @@ impl Peer {
         let passes = self.can_bypass();
         if let Some(outgoing) = &mut self.outgoing {
             if outgoing.slowly {
-                let asked = self.session.as_mut().and_then(|session| session.take_asked());
-                let rtt = self.session.as_ref().map_or(Duration::ZERO, |session| session.rtt());
-                let link = &mut Link { control: Session::control_of(&self.session), rtt };
-                if let Some(asked) = asked {
-                    outgoing.answer(local, &asked, &mut self.transport, link, probe);
-                }
+                let session = self.session.as_mut().filter(|session| session.asked.is_some());
+                let repair = session.map(|session| (session.rtt(), session.take_asked()));
+                let (rtt, asked) = repair.unwrap_or_default();
+                // Nothing leaves after BYE.
+                let asked = asked.filter(|_| !self.closed && !self.parting);
+                let control = Session::control_of(&self.session);
+                let link = &mut Link { control, rtt, asked };
                 outgoing.feed_slowly(local, &self.clock, &mut self.transport, link, probe);
             } else if let Some((media, payload, body)) =
                 outgoing.feed(local, &self.clock, (&mut self.transport, passes), bodies, probe)

@@ -14,7 +14,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
-use super::packets::{RTX_TYPE, media_sender};
+use super::packets::{history, media_sender};
 use super::session::{Asked, Controlled};
 use crate::clock::Clock;
 use crate::codec::{self, COMFORT_NOISE, Encoding};
@@ -64,12 +64,14 @@ struct Media {
 pub(super) struct Link<'a> {
     pub(super) control: Option<Controlled<'a>>,
     pub(super) rtt: Duration,
+    /// Requests of the receiver.
+    pub(super) asked: Option<Asked>,
 }
 
 impl Link<'_> {
     /// Of a source without either.
     const fn none() -> Self {
-        Self { control: None, rtt: Duration::ZERO }
+        Self { control: None, rtt: Duration::ZERO, asked: None }
     }
 }
 
@@ -117,8 +119,7 @@ impl Outgoing {
                 let clock = (format.payload_type, format.clock_hz);
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start, 0);
-                let mut rng = Rng::new(parts.seed, &format!("{}/rtx", parts.name));
-                let history = |_| Box::new(rtx::History::new(RTX_TYPE, format.clock_hz, &mut rng));
+                let history = |_| Box::new(history(parts.seed, &parts.name, format.clock_hz));
                 let history = format.repair.map(history);
                 Box::new(Media { history, ..Media::new(rtp, 1, vec![format.payload_type]) })
             }),
@@ -149,8 +150,15 @@ impl Outgoing {
             media.asked[0].min(media.asked[1])
         });
         let rate = lower.unwrap_or(rate);
-        let repair = self.repair();
-        self.source.set_target_rate(repair.map_or(rate, |repair| repair.source_rate(rate)));
+        let history = self.media.as_ref().and_then(|media| media.history.as_ref());
+        let rate = match (self.repair(), history) {
+            (Some(repair), _) => repair.source_rate(rate),
+            (None, Some(history)) => {
+                Rate::from_bps((rate.as_bps() as f64 * (1.0 - history.share())) as u64)
+            }
+            (None, None) => rate,
+        };
+        self.source.set_target_rate(rate);
     }
 
     fn repair(&self) -> Option<&flexfec::Sender> {
@@ -278,7 +286,8 @@ impl Outgoing {
     }
 
     /// Answers the requests of the receiver.
-    pub(super) fn answer<P: Probe>(
+    #[cold]
+    fn answer<P: Probe>(
         &mut self,
         local: Instant,
         asked: &Asked,
@@ -287,16 +296,19 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         if asked.key {
-            self.source.request_key_frame(local);
+            self.source.request_key_frame(local, false);
         }
+        let (places, prefix) = (self.queue.places(), self.prefix());
         let mut waits = Vec::new();
         for sequence in &asked.lost {
+            let goes = waits.is_empty() && room(local, transport, link) > 0;
             let history = self.media.as_mut().and_then(|media| media.history.as_mut());
+            let history = history.filter(|_| goes || waits.len() < places);
             let Some(packet) = history.and_then(|it| it.again(local, *sequence, link.rtt)) else {
                 continue;
             };
             let frame = Frame::Rtp(packet);
-            if waits.is_empty() && frame.wire_bytes() <= room(local, transport, link) {
+            if goes && prefix + frame.wire_bytes() <= room(local, transport, link) {
                 self.leave(local, REPAIR, frame, transport, link, probe);
             } else {
                 waits.push(frame);
@@ -322,13 +334,17 @@ impl Outgoing {
             self.give_up(local, clock, probe);
             return;
         }
+        if let Some(asked) = link.asked.take() {
+            self.answer(local, &asked, transport, link, probe);
+        }
         // As above, the queue is served first.
         if !self.queue.is_empty() {
             self.drain(local, transport, link, probe);
         }
         let Some(media) = &mut self.media else { return };
-        if let Some(it) = &link.control {
-            self.source.set_backlog(it.control.backlog().max(self.queue.wait(local)));
+        let backlog = link.control.as_ref().map(|it| it.control.backlog());
+        if backlog.is_some() || media.history.is_some() {
+            self.source.set_backlog(backlog.unwrap_or_default().max(self.queue.wait(local)));
         }
         let mut found = Vec::new();
         while let Some(unit) = &mut self.source.take(local) {
@@ -374,9 +390,10 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
-        let mut is_broken = expire(&mut self.queue, local, probe);
+        let mut is_broken = false;
         let largest = transport.max_message().saturating_sub(prefix);
         loop {
+            is_broken |= expire(&mut self.queue, local, probe);
             // RFC 4340 §14: packets larger than the path allows are not fragmented.
             while let Some(index) = self.queue.expel(largest) {
                 note_discarded(local, index, probe);
@@ -394,7 +411,7 @@ impl Outgoing {
     /// A packet was discarded: what follows it cannot be decoded without a key frame.
     fn break_chain(&mut self, local: Instant) {
         if self.media.as_ref().is_some_and(|media| media.history.is_some()) {
-            self.source.request_key_frame(local);
+            self.source.request_key_frame(local, true);
         }
     }
 
@@ -412,11 +429,14 @@ impl Outgoing {
             if let Some(it) = &mut link.control {
                 it.control.on_sent(local, it.number, packet);
             }
-            if index != REPAIR
-                && let Some(media) = &mut self.media
+            if let Some(media) = &mut self.media
                 && let Some(history) = &mut media.history
             {
-                history.on_sent(local, packet, link.rtt);
+                if index == REPAIR {
+                    history.on_repeated(local, packet);
+                } else {
+                    history.on_sent(local, packet, link.rtt);
+                }
             }
         }
         hand_over(local, index, frame, self.prefix() > 0, transport, probe);
@@ -425,8 +445,12 @@ impl Outgoing {
     /// Discards what waits and what the source makes: nothing is sent any more.
     #[cold]
     fn give_up<P: Probe>(&mut self, local: Instant, clock: &Clock, probe: &mut Stamped<'_, P>) {
+        let tells = self.media.as_ref().is_some_and(|media| media.history.is_some());
         while let Some(unit) = self.source.take(local) {
             self.generated += 1;
+            if tells {
+                note_picture(local, &unit, probe);
+            }
             note_generated(local, clock, &unit, probe);
             let frame = Frame::Data(Payload::default());
             wait(&mut self.queue, local, unit.index, frame, probe);
@@ -459,7 +483,7 @@ fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'
     let mut is_any = false;
     while let Some(index) = queue.expire(local) {
         note_discarded(local, index, probe);
-        is_any = true;
+        is_any |= index != REPAIR;
     }
     is_any
 }
@@ -477,7 +501,7 @@ fn wait<P: Probe>(
     if let Some(dropped) = dropped {
         note_discarded(local, dropped, probe);
     }
-    is_stale || dropped.is_some()
+    is_stale || dropped.is_some_and(|index| index != REPAIR)
 }
 
 fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
@@ -502,12 +526,12 @@ fn hand_over<P: Probe>(
     transport: &mut Transport,
     probe: &mut Stamped<'_, P>,
 ) {
+    let bytes = frame.wire_bytes() as u32;
     let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
     if index != REPAIR {
         note_handed_over(local, index, probe);
     } else if probe.wants(Topic::Frame) {
-        let note = Note::Repair { bytes: frame.wire_bytes() as u32 };
-        probe.record(local, probe.place(), &note);
+        probe.record(local, probe.place(), &Note::Repair { bytes });
     }
     transport.handle(local, Input::Frame(frame), probe);
 }

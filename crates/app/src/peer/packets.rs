@@ -20,6 +20,11 @@ pub(super) fn media_sender(
     rtp::Sender::new(payload_type, clock_hz, &mut rng)
 }
 
+/// What one side of a flow can repeat, from which the other side gets the SSRC of retransmissions.
+pub(super) fn history(seed: u64, name: &str, clock_hz: u32) -> rtx::History {
+    rtx::History::new(RTX_TYPE, clock_hz, &mut Rng::new(seed, &format!("{name}/rtx")))
+}
+
 /// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1); `first` is that
 /// of the first packet.
 pub(super) fn number(first: u16, latest: &mut u32, sequence: u16) -> u32 {
@@ -39,10 +44,14 @@ pub(super) struct Packets {
     latest: u32,
     pub(super) rtp: rtp::Receiver,
     pictures: Option<Pictures>,
+    /// Of the retransmissions, normally known from signalling.
+    again: u32,
+    /// The other side has left.
+    is_over: bool,
 }
 
-/// Entries of four bytes behind the twelve of a NACK's header (RFC 4585 §6.2.1).
-const MOST_ENTRIES: usize = (LONGEST_FEEDBACK - 12) / 4;
+/// Bytes of a PLI, and of a NACK with one entry; each further one has four (RFC 4585 §6.1, §6.2.1 and §6.3.1).
+const REQUEST: usize = 16;
 /// Payload type of retransmissions, which signalling would assign.
 pub(super) const RTX_TYPE: u8 = 97;
 
@@ -55,6 +64,8 @@ impl Packets {
             latest: 0,
             rtp: rtp::Receiver::announced(format.clock_hz),
             pictures: format.repair.map(|repair| Pictures::new(repair.nack)),
+            again: history(seed, other, format.clock_hz).ssrc(),
+            is_over: false,
         }
     }
 
@@ -64,18 +75,24 @@ impl Packets {
 
     /// When it has something to request.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.pictures.as_ref().and_then(Pictures::due)
+        self.pictures.as_ref().filter(|_| !self.is_over).and_then(Pictures::due)
     }
 
-    /// The requests that are due.
-    pub(super) fn requests(&mut self, local: Instant, rtt: Duration) -> Vec<Message> {
-        let Some(pictures) = &mut self.pictures else { return Vec::new() };
-        let requests = pictures.take(local, rtt);
-        let media = self.origin.ssrc();
-        let lost = Lost::list(&requests.lost);
-        let nacks =
-            lost.chunks(MOST_ENTRIES).map(|lost| Message::Nack { media, lost: lost.into() });
-        nacks.chain(requests.key.then_some(Message::PictureLoss { media })).collect()
+    /// RFC 4588 §5.3: nothing is requested from who has left.
+    pub(super) const fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// The requests that are due, for a packet of at most this many bytes; what has no room remains due.
+    pub(super) fn requests(&mut self, local: Instant, rtt: Duration, room: usize) -> Vec<Message> {
+        let most = room.min(LONGEST_FEEDBACK).saturating_sub(2 * REQUEST) / 4 + 1;
+        let Some(pictures) = self.pictures.as_mut().filter(|_| room >= 2 * REQUEST) else {
+            return Vec::new();
+        };
+        let requests = pictures.take(local, rtt, most);
+        let (media, lost) = (self.origin.ssrc(), Lost::list(&requests.lost));
+        let nack = (!lost.is_empty()).then_some(Message::Nack { media, lost });
+        nack.into_iter().chain(requests.key.then_some(Message::PictureLoss { media })).collect()
     }
 
     pub(super) fn on_rtp<P: Probe>(
@@ -85,18 +102,24 @@ impl Packets {
         probe: &mut Stamped<'_, P>,
     ) {
         let (payload_type, ssrc) = (self.format.payload_type, self.origin.ssrc());
-        let restored = (packet.payload_type == RTX_TYPE && self.pictures.is_some())
-            .then(|| rtx::original(packet, payload_type, ssrc))
-            .flatten();
+        let is_again = packet.payload_type == RTX_TYPE && packet.ssrc == self.again;
+        let restored = self.pictures.as_ref().filter(|_| is_again).and_then(|_| {
+            let packet = rtx::original(packet, payload_type, ssrc)?;
+            // What was not sent yet is not repeated.
+            let first = self.origin.first_sequence();
+            let ahead = packet.sequence.wrapping_sub(first).wrapping_sub(self.latest as u16) as i16;
+            (ahead < 0).then_some(packet)
+        });
         let packet = restored.as_ref().unwrap_or(packet);
         // RFC 3550 §5.1: an unknown payload type is ignored.
         if packet.payload_type != payload_type {
             probe.record(local, probe.place(), &Note::RxError(RxError::Unexpected));
             return;
         }
-        // RFC 4588 §6.2: the reports on the original stream do not count retransmissions.
-        let is_valid = restored.is_some() || self.rtp.on_packet(local, packet) == Arrival::Valid;
-        if let Some(pictures) = self.pictures.as_mut().filter(|_| is_valid) {
+        // Retransmissions are a stream of their own, of which nothing is reported.
+        let is_own =
+            restored.is_some() || self.rtp.on_packet(local, packet) != Arrival::OtherSource;
+        if let Some(pictures) = self.pictures.as_mut().filter(|_| is_own) {
             pictures.on_packet(local, packet);
         }
         let index = number(self.origin.first_sequence(), &mut self.latest, packet.sequence);

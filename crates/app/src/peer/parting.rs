@@ -46,7 +46,7 @@ impl Peer {
         let session = self.session.as_ref();
         let left = session.is_some_and(|session| session.rtcp.peer_left());
         // Feedback about its media is due until it leaves.
-        let is_controlled = session.is_some_and(|session| session.control.is_some());
+        let is_controlled = self.incoming.is_controlled;
         let sends = self.incoming.has_media() || local < self.others_until;
         let both = self.outgoing.is_some() && sends;
         both && !left && !self.peer_closed && (is_controlled || self.transport.closes_both_ways())

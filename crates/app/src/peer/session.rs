@@ -29,6 +29,8 @@ pub(super) struct Asked {
     /// Sequence numbers.
     pub(super) lost: Vec<u16>,
     pub(super) key: bool,
+    /// Number of the last Full Intra Request, which is repeated until a key frame comes (RFC 5104 §3.5.1.1).
+    fir: Option<u8>,
 }
 
 /// What one report can ask for at most, as many as a receiver of libwebrtc's asks for.
@@ -50,7 +52,11 @@ impl Session {
 
     /// Takes in the requests of the other side (RFC 4585 §6.2.1 and §6.3.1, RFC 5104 §4.3.1).
     pub(super) fn on_requests(&mut self, compound: &Compound) {
-        let (own, Some(asked)) = (self.rtcp.ssrc(), &mut self.asked) else { return };
+        let is_known = self.rtcp.is_peer(compound.ssrc);
+        let (own, Some(asked)) = (self.rtcp.ssrc(), self.asked.as_mut().filter(|_| is_known))
+        else {
+            return;
+        };
         for feedback in &compound.feedback {
             match &feedback.message {
                 Message::Nack { media, lost } if *media == own => {
@@ -59,7 +65,9 @@ impl Session {
                 }
                 Message::PictureLoss { media } => asked.key |= *media == own,
                 Message::FullIntra(requests) => {
-                    asked.key |= requests.iter().any(|request| request.ssrc == own);
+                    for request in requests.iter().filter(|request| request.ssrc == own) {
+                        asked.key |= asked.fir.replace(request.sequence) != Some(request.sequence);
+                    }
                 }
                 _ => {}
             }
@@ -73,7 +81,9 @@ impl Session {
 
     /// The requests to answer.
     pub(super) fn take_asked(&mut self) -> Option<Asked> {
-        self.is_asked().then(|| self.asked.as_mut().map(std::mem::take)).flatten()
+        let asked = self.asked.as_mut().filter(|asked| asked.key || !asked.lost.is_empty())?;
+        let fir = asked.fir;
+        Some(std::mem::replace(asked, Asked { fir, ..Asked::default() }))
     }
 }
 
@@ -403,7 +413,8 @@ impl Control {
         // The rest follows at once.
         self.due = Some(local);
         let timestamp = packet_report::timestamp(NtpTime::from(local));
-        Some(rtcp.feedback(Message::CongestionControl(CongestionControl { streams, timestamp })))
+        let report = Message::CongestionControl(CongestionControl { streams, timestamp });
+        Some(rtcp.feedback(vec![report]))
     }
 
     /// RTCP of the other side.

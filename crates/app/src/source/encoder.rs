@@ -142,8 +142,10 @@ impl Encoder {
             // §4, instant frame skipping.
             return;
         }
-        self.begins = if self.key_is_next { Begins::Key } else { Begins::Inter };
-        if self.key_is_next {
+        let is_key = self.key_is_next
+            && (self.sent == 0 || self.captured >= self.key_captured + BETWEEN_KEY_FRAMES);
+        self.begins = if is_key { Begins::Key } else { Begins::Inter };
+        if is_key {
             (self.key_is_next, self.key_captured) = (false, self.captured);
             self.burst = self.config.burst_frames;
         }
@@ -204,8 +206,8 @@ impl Generator for Encoder {
         self.backlog = backlog;
     }
 
-    fn request_key_frame(&mut self, now: Instant) {
-        self.key_is_next |= now >= self.key_captured + BETWEEN_KEY_FRAMES;
+    fn request_key_frame(&mut self, now: Instant, waits: bool) {
+        self.key_is_next |= waits || now >= self.key_captured + BETWEEN_KEY_FRAMES;
     }
 }
 
@@ -326,7 +328,7 @@ mod tests {
         let (mut keys, mut frames, mut last) = (Vec::new(), 0_u32, 0);
         while let Some(due) = encoder.due().filter(|due| *due < seconds(4)) {
             if due >= seconds(1) {
-                encoder.request_key_frame(due);
+                encoder.request_key_frame(due, false);
             }
             let Some(unit) = encoder.take(due) else { continue };
             let begins = begins(&unit.payload).expect("is read");

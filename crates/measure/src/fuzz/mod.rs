@@ -39,8 +39,7 @@ const LIMIT: Rate = Rate::from_bps(10_000_000);
 static PLAN: LazyLock<(Plan, Point)> = LazyLock::new(|| {
     let talk = || Some(Traffic::Talkspurts { codec: "pcmu".to_owned() });
     let cbr = || Some(Traffic::Cbr { rate: 200_000, packet: 500 });
-    let video =
-        || Some(Traffic::Video { rate: 200_000, controller: Some("nada".to_owned()) });
+    let video = || Some(Traffic::Video { rate: 200_000, controller: Some("nada".to_owned()) });
     let flow = |name: &str, transport, up, down| {
         let (name, transport) = (name.to_owned(), Transport::known(transport));
         FlowPlan { name, transport, up, down }

@@ -136,6 +136,11 @@ impl Session {
     pub const fn ssrc(&self) -> u32 {
         self.ssrc
     }
+    /// Whether this is the other participant.
+    #[must_use]
+    pub fn is_peer(&self, ssrc: u32) -> bool {
+        self.peer.is_some_and(|peer| peer.ssrc == ssrc)
+    }
     /// When [`Session::report`] is to be called; `None` if reports are off or BYE was sent.
     #[must_use]
     pub const fn next(&self) -> Option<Instant> {
@@ -323,8 +328,9 @@ impl Session {
     }
 
     /// A packet of feedback alone (RFC 5506), which counts in the average size (§3.4.2).
-    pub fn feedback(&mut self, message: Message) -> Compound {
-        let feedback = vec![Feedback { sender: self.ssrc, message }];
+    pub fn feedback(&mut self, messages: Vec<Message>) -> Compound {
+        let sender = self.ssrc;
+        let feedback = messages.into_iter().map(|message| Feedback { sender, message }).collect();
         let compound = Compound { ssrc: self.ssrc, feedback, reduced: true, ..Compound::default() };
         self.on_size(&compound);
         compound

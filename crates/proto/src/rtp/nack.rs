@@ -61,8 +61,9 @@ impl Requester {
         self.next.filter(|_| !self.missing.is_empty())
     }
 
-    /// The sequence numbers to request now, ascending. Each is requested again after a round-trip time.
-    pub(super) fn take(&mut self, now: Instant, rtt: Duration) -> Vec<u16> {
+    /// The sequence numbers to request now, ascending, but no more than `most`; the others are due at once. Each is
+    /// requested again after a round-trip time.
+    pub(super) fn take(&mut self, now: Instant, rtt: Duration, most: usize) -> Vec<u16> {
         if self.due().is_none_or(|due| due > now) {
             return Vec::new();
         }
@@ -73,6 +74,9 @@ impl Requester {
         let mut lost = Vec::new();
         for (sequence, it) in &mut self.missing {
             if it.last.is_none_or(|last| last + rtt <= now) {
+                if lost.len() == most {
+                    return lost;
+                }
                 *it = Missing { requests: it.requests + 1, last: Some(now) };
                 lost.push(*sequence as u16);
             }
@@ -99,17 +103,19 @@ mod tests {
             assert!(requester.on_packet(at(1), sequence));
         }
         assert_eq!(requester.due(), Some(at(1)));
-        assert_eq!(requester.take(at(1), RTT), [65_531, 65_532, 65_535, 0, 1]);
-        assert_eq!(requester.take(at(50), RTT), [0; 0]);
+        assert_eq!(requester.take(at(1), RTT, 9), [65_531, 65_532, 65_535, 0, 1]);
+        assert_eq!(requester.take(at(50), RTT, 9), [0; 0]);
         assert!(requester.on_packet(at(40), 65_535));
         assert!(requester.on_packet(at(40), 65_540));
         // The new one does not wait for the others.
-        assert_eq!(requester.take(at(40), RTT), [3]);
+        assert_eq!(requester.take(at(40), RTT, 9), [3]);
         assert_eq!(requester.due(), Some(at(51)));
-        assert_eq!(requester.take(at(51), RTT), [65_531, 65_532, 0, 1]);
+        assert_eq!(requester.take(at(51), RTT, 9), [65_531, 65_532, 0, 1]);
         assert_eq!(requester.due(), Some(at(90)));
+        // What has no room is due at once.
+        assert_eq!(requester.clone().take(at(120), RTT, 2), [65_531, 65_532]);
         requester.forget_before(65_537);
-        assert_eq!(requester.take(at(120), RTT), [1, 3]);
+        assert_eq!(requester.take(at(120), RTT, 9), [1, 3]);
         requester.forget_before(65_550);
         assert_eq!(requester.due(), None);
     }
@@ -121,7 +127,7 @@ mod tests {
         requester.on_packet(at(0), 3);
         let mut requests = 0;
         while let Some(due) = requester.due() {
-            requests += requester.take(due, RTT).len();
+            requests += requester.take(due, RTT, 9).len();
         }
         assert_eq!(requests, 10);
     }

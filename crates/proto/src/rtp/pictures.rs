@@ -24,10 +24,13 @@ pub struct Pictures {
     packets: BTreeMap<u64, (Begins, bool)>,
     /// The last extended sequence number.
     newest: Option<u64>,
-    /// The first packet of the next frame; `None` before the first key frame.
-    next: Option<u64>,
+    /// Packets before this one are of no use. It begins the next frame, if the frames before that were decoded.
+    next: u64,
+    is_chained: bool,
     arrived: Instant,
     needs_key: bool,
+    /// The packet that came last belongs to a key frame, as far as is known.
+    key_arrives: bool,
     /// When a key frame is to be requested.
     key_due: Instant,
     decoded: u64,
@@ -51,9 +54,11 @@ impl Pictures {
             requester: nack.then(Requester::default),
             packets: BTreeMap::new(),
             newest: None,
-            next: None,
+            next: 0,
+            is_chained: false,
             arrived: Instant::ZERO,
             needs_key: true,
+            key_arrives: false,
             key_due: Instant::ZERO,
             decoded: 0,
         }
@@ -67,7 +72,6 @@ impl Pictures {
 
     /// A packet of the stream arrived, for the first time or as a retransmission.
     pub fn on_packet(&mut self, now: Instant, packet: &Packet) {
-        let Some(begins) = begins(&packet.payload) else { return };
         let newest = *self.newest.get_or_insert_with(|| {
             self.key_due = now + WAIT_FOR_KEY_FRAME;
             // Room for what comes before it.
@@ -85,25 +89,36 @@ impl Pictures {
         if is_given_up {
             self.request_key(now);
         }
-        if self.next.is_some_and(|next| sequence < next) {
+        let Some(begins) = begins(&packet.payload) else { return };
+        if sequence >= newest && begins != Begins::Nothing {
+            self.key_arrives = begins == Begins::Key;
+        }
+        if self.key_arrives && self.needs_key {
+            // libwebrtc requests none while it receives one.
+            self.key_due = self.key_due.max(now + WAIT_FOR_KEY_FRAME);
+        }
+        if sequence < self.next || self.packets.insert(sequence, (begins, packet.marker)).is_some()
+        {
             return;
         }
-        self.packets.insert(sequence, (begins, packet.marker));
         if self.packets.len() > MAX_PACKETS {
             self.packets.clear();
-            self.next = None;
+            (self.next, self.is_chained) = (newest.max(sequence) + 1, false);
             self.request_key(now);
         }
         // Otherwise no frame can have become complete.
         if packet.marker || sequence < newest {
-            while let Some(end) = self.complete() {
+            while let Some((is_key, end)) = self.complete() {
                 self.packets = self.packets.split_off(&(end + 1));
-                self.next = Some(end + 1);
-                (self.decoded, self.needs_key) = (self.decoded + 1, false);
-                self.key_due = now + WAIT_FOR_FRAME;
+                (self.next, self.is_chained) = (end + 1, true);
+                self.decoded += 1;
+                // Without NACK, a frame that comes late does not repair what is lost behind it.
+                if is_key || self.requester.is_some() || !self.needs_key {
+                    (self.needs_key, self.key_due) = (false, now + WAIT_FOR_FRAME);
+                }
             }
-            if let (Some(requester), Some(next)) = (&mut self.requester, self.next) {
-                requester.forget_before(next);
+            if let Some(requester) = &mut self.requester {
+                requester.forget_before(self.next);
             }
         }
     }
@@ -114,19 +129,22 @@ impl Pictures {
         }
     }
 
-    /// The last packet of a frame that can be decoded: the next one, or a later key frame.
-    fn complete(&self) -> Option<u64> {
-        let end = |first: u64| {
-            let mut expected = first..;
-            let present = self.packets.range(first..);
-            let run = present.take_while(|(at, _)| expected.next() == Some(**at));
-            run.into_iter().find(|(_, (_, ends))| *ends).map(|(at, _)| *at)
-        };
-        let is_begin = |at: &u64| self.packets.get(at).is_some_and(|it| it.0 != Begins::Nothing);
-        self.next.filter(is_begin).and_then(end).or_else(|| {
-            let keys = self.packets.iter().filter(|(_, (begins, _))| *begins == Begins::Key);
-            keys.filter_map(|(at, _)| end(*at)).next()
-        })
+    /// A frame that can be decoded, the next one or a later key frame: whether it is one, and its last packet.
+    fn complete(&self) -> Option<(bool, u64)> {
+        // The kind of the frame that all packets belong to since one of use began.
+        let (mut kind, mut expected) = (None, self.next);
+        for (&at, &(begins, ends)) in &self.packets {
+            kind = match begins {
+                Begins::Key => Some(true),
+                Begins::Inter => (self.is_chained && at == self.next).then_some(false),
+                Begins::Nothing => kind.filter(|_| at == expected),
+            };
+            if let Some(is_key) = kind.filter(|_| ends) {
+                return Some((is_key, at));
+            }
+            expected = at + 1;
+        }
+        None
     }
 
     /// When a key frame is to be requested, while the stream is active.
@@ -140,12 +158,12 @@ impl Pictures {
         earlier(self.key_due(), self.requester.as_ref().and_then(Requester::due))
     }
 
-    /// The requests that are due.
-    pub fn take(&mut self, now: Instant, rtt: Duration) -> Requests {
+    /// The requests that are due, of at most so many packets; the others remain due.
+    pub fn take(&mut self, now: Instant, rtt: Duration, most: usize) -> Requests {
         if self.due().is_none_or(|due| due > now) {
             return Requests::default();
         }
-        let lost = self.requester.as_mut().map(|it| it.take(now, rtt)).unwrap_or_default();
+        let lost = self.requester.as_mut().map(|it| it.take(now, rtt, most)).unwrap_or_default();
         let key = self.key_due().is_some_and(|due| due <= now);
         if key {
             (self.needs_key, self.key_due) = (true, now + WAIT_FOR_KEY_FRAME);
@@ -191,7 +209,7 @@ mod tests {
         assert_eq!(pictures.decoded(), 4);
         assert_eq!(pictures.due(), Some(at(140)));
         let lost = vec![packets[13].sequence];
-        assert_eq!(pictures.take(at(140), RTT), Requests { lost, key: false });
+        assert_eq!(pictures.take(at(140), RTT, 99), Requests { lost, key: false });
         pictures.on_packet(at(190), &packets[13]);
         assert_eq!(pictures.decoded(), 10);
         // Copies of what was decoded change nothing.
@@ -207,7 +225,7 @@ mod tests {
         }
         assert_eq!(pictures.decoded(), 4 + 4);
         // The lost packet is of no use any more.
-        assert_eq!(pictures.take(at(100), RTT), Requests::default());
+        assert_eq!(pictures.take(at(100), RTT, 99), Requests::default());
     }
 
     #[test]
@@ -220,10 +238,10 @@ mod tests {
         arrive(&mut pictures, 0..10);
         assert_eq!(pictures.due(), Some(at(80) + WAIT_FOR_FRAME));
         arrive(&mut pictures, 11..20);
-        assert_eq!(pictures.take(at(200), RTT), key);
+        assert_eq!(pictures.take(at(200), RTT, 99), key);
         assert_eq!(pictures.due(), Some(at(400)));
-        assert_eq!(pictures.take(at(399), RTT), Requests::default());
-        assert_eq!(pictures.take(at(400), RTT), key);
+        assert_eq!(pictures.take(at(399), RTT, 99), Requests::default());
+        assert_eq!(pictures.take(at(400), RTT, 99), key);
         arrive(&mut pictures, 20..60);
         assert_eq!(pictures.decoded(), 3 + 10);
         assert_eq!(pictures.due(), Some(at(590) + WAIT_FOR_FRAME));
@@ -239,10 +257,22 @@ mod tests {
         assert_eq!(pictures.due(), Some(at(200)));
         let mut requests = 0;
         while let Some(due) = pictures.due() {
-            requests += u32::from(pictures.take(due, RTT).key);
+            requests += u32::from(pictures.take(due, RTT, 99).key);
         }
         // Every 200 ms until 5 s after the last packet.
         assert_eq!((pictures.decoded(), requests), (0, 25));
+    }
+
+    /// A key frame that takes half a second to come is not requested again.
+    #[test]
+    fn a_key_frame_that_arrives_is_not_requested() {
+        let (packets, mut pictures) = (packets(4, &[0]), Pictures::new(true));
+        for (index, packet) in packets.iter().enumerate() {
+            let now = at(150 * index as u64);
+            assert_eq!(pictures.take(now, RTT, 99), Requests::default());
+            pictures.on_packet(now, packet);
+        }
+        assert_eq!(pictures.decoded(), 4);
     }
 
     #[test]

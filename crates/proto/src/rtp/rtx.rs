@@ -11,10 +11,12 @@ use crate::time::{Duration, Instant};
 
 /// The original sequence number before the payload (RFC 4588 §4).
 pub const OSN_BYTES: usize = 2;
-// libwebrtc's RtpPacketHistory: packets are kept at least this long, at least this many round-trip times, and
-// not more of them.
+// libwebrtc's RtpPacketHistory: packets are kept at least this long and so many round-trip times, and three times
+// that while there are few of them; and not more of them.
 const KEPT: Duration = Duration::from_secs(1);
 const KEPT_ROUND_TRIPS: u64 = 3;
+const FEW: usize = 600;
+const LONGER: u64 = 3;
 const MAX_KEPT: usize = 9600;
 
 /// A packet that can be requested again.
@@ -22,8 +24,10 @@ const MAX_KEPT: usize = 9600;
 struct Kept {
     packet: Packet,
     sent: Instant,
-    /// When it was last repeated.
+    /// When it was last repeated, if it was; in the future while its retransmission waits.
     repeated: Option<Instant>,
+    /// Bytes of its retransmissions.
+    again: u64,
 }
 
 /// The packets that a sender can repeat, and the stream in which it does.
@@ -33,6 +37,8 @@ pub struct History {
     packets: VecDeque<Kept>,
     /// Payload of their retransmissions.
     bytes: u64,
+    /// Retransmissions of these.
+    again: u64,
     /// Bytes that may be repeated now: requests cannot make more traffic than the media itself.
     budget: u64,
 }
@@ -46,7 +52,7 @@ impl History {
     #[must_use]
     pub fn new(payload_type: u8, clock_hz: u32, rng: &mut Rng) -> Self {
         let stream = Sender::new(payload_type, clock_hz, rng);
-        Self { stream, packets: VecDeque::new(), bytes: 0, budget: 0 }
+        Self { stream, packets: VecDeque::new(), bytes: 0, again: 0, budget: 0 }
     }
 
     /// SSRC of the retransmissions.
@@ -57,33 +63,54 @@ impl History {
 
     /// A packet left for the first time; sequence numbers ascend.
     pub fn on_sent(&mut self, now: Instant, packet: &Packet, rtt: Duration) {
-        let keeps = KEPT.max(rtt * KEPT_ROUND_TRIPS);
-        while let Some(oldest) = self.packets.front()
-            && (self.packets.len() >= MAX_KEPT || oldest.sent + keeps < now)
-        {
-            self.bytes -= (OSN_BYTES + oldest.packet.payload.len()) as u64;
-            self.packets.pop_front();
-        }
+        self.forget(now, rtt);
         let bytes = (OSN_BYTES + packet.payload.len()) as u64;
-        self.packets.push_back(Kept { packet: packet.clone(), sent: now, repeated: None });
+        self.packets.push_back(Kept {
+            packet: packet.clone(),
+            sent: now,
+            repeated: None,
+            again: 0,
+        });
         self.bytes += bytes;
         self.budget = (self.budget + bytes).min(self.bytes);
     }
 
-    /// The retransmission of the packet with this sequence number; `None` if it is not kept any more, was never
-    /// sent, was repeated less than a round-trip time ago, or if as much was repeated as was sent.
+    fn forget(&mut self, now: Instant, rtt: Duration) {
+        let keeps = KEPT.max(rtt * KEPT_ROUND_TRIPS);
+        while let Some(oldest) = self.packets.front() {
+            let count = self.packets.len();
+            let keeps = if count < FEW { keeps * LONGER } else { keeps };
+            if count < MAX_KEPT && oldest.sent + keeps >= now {
+                break;
+            }
+            self.bytes -= (OSN_BYTES + oldest.packet.payload.len()) as u64;
+            self.again -= oldest.again;
+            self.packets.pop_front();
+        }
+    }
+
+    /// Share of retransmissions in what is sent, 0 to 0.5, of the packets that are kept. As in libwebrtc, the
+    /// encoder leaves them as much room.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        (self.again as f64 / (self.bytes + self.again).max(1) as f64).min(0.5)
+    }
+
+    /// The retransmission of the packet with this sequence number, which waits until [`Self::on_repeated`]; `None`
+    /// if it is not kept any more, was never sent, was repeated less than a round-trip time ago, or if as much was
+    /// repeated as was sent.
     pub fn again(&mut self, now: Instant, sequence: u16, rtt: Duration) -> Option<Packet> {
-        let first = self.packets.front()?.packet.sequence;
-        let place = |kept: &Kept| kept.packet.sequence.wrapping_sub(first);
-        let index = self
-            .packets
-            .binary_search_by_key(&sequence.wrapping_sub(first), place)
-            .ok()
-            .filter(|index| self.packets[*index].repeated.is_none_or(|at| at + rtt <= now))?;
+        self.forget(now, rtt);
+        let index = self.place(sequence)?;
         let kept = &mut self.packets[index];
+        if kept.repeated.is_some_and(|at| at + rtt > now) {
+            return None;
+        }
         let bytes = OSN_BYTES + kept.packet.payload.len();
         self.budget = self.budget.checked_sub(bytes as u64)?;
-        kept.repeated = Some(now);
+        kept.repeated = Some(Instant::HORIZON);
+        kept.again += bytes as u64;
+        self.again += bytes as u64;
         let packet = &kept.packet;
         let mut payload = Vec::with_capacity(bytes);
         payload.extend_from_slice(&packet.sequence.to_be_bytes());
@@ -91,6 +118,22 @@ impl History {
         let stamped = self.stream.packet(0, packet.marker, Payload::Real(payload.into()));
         // RFC 4588 §4: the timestamp of the original.
         Some(Packet { timestamp: packet.timestamp, ..stamped })
+    }
+}
+
+impl History {
+    fn place(&self, sequence: u16) -> Option<usize> {
+        let first = self.packets.front()?.packet.sequence;
+        let place = |kept: &Kept| kept.packet.sequence.wrapping_sub(first);
+        self.packets.binary_search_by_key(&sequence.wrapping_sub(first), place).ok()
+    }
+
+    /// A retransmission leaves.
+    pub fn on_repeated(&mut self, now: Instant, packet: &Packet) {
+        let original = original(packet, 0, 0).and_then(|original| self.place(original.sequence));
+        if let Some(index) = original {
+            self.packets[index].repeated = Some(now);
+        }
     }
 }
 
@@ -147,8 +190,16 @@ mod tests {
     #[test]
     fn nothing_is_repeated_that_was_not_sent_or_was_just_repeated() {
         let (mut history, packets) = sent(60);
-        let mut again =
-            |at_ms, index: usize| history.again(at(at_ms), packets[index].sequence, RTT);
+        let mut again = |at_ms, index: usize| {
+            let found = history.again(at(at_ms), packets[index].sequence, RTT)?;
+            assert_eq!(
+                history.again(at(at_ms + 500), packets[index].sequence, RTT),
+                None,
+                "it waits"
+            );
+            history.on_repeated(at(at_ms), &found);
+            Some(found)
+        };
         assert_eq!(again(700, 15), None, "discarded");
         assert!(again(700, 59).is_some());
         assert_eq!(again(799, 59), None, "repeated 99 ms ago");
@@ -165,17 +216,21 @@ mod tests {
         let answered = (0..100)
             .flat_map(|round| packets.iter().map(move |packet| (round, packet)))
             .filter(|(round, packet)| {
-                history.again(at(1000 + 100 * round), packet.sequence, RTT).is_some()
+                let now = at(1000 + 20 * round);
+                let found = history.again(now, packet.sequence, Duration::ZERO);
+                found.inspect(|found| history.on_repeated(now, found)).is_some()
             })
             .count();
-        assert_eq!(answered, 54);
+        assert_eq!((answered, history.share()), (54, 0.5));
     }
 
     #[test]
     fn old_packets_are_forgotten() {
         let (mut history, packets) = sent(300);
-        assert!(history.packets.len() <= 101, "{}", history.packets.len());
-        assert_eq!(history.again(at(3000), packets[100].sequence, RTT), None);
+        // The last three seconds.
+        assert_eq!(history.packets.len(), 270);
+        assert!(history.again(at(3010), packets[6].sequence, RTT).is_some());
+        assert_eq!(history.again(at(3310), packets[20].sequence, RTT), None);
         let mut source = Sender::starting_at(5, 96, 90_000, 0, 0);
         for _ in 0..20_000 {
             let packet = source.packet(0, false, Payload::Real(Bytes::from_static(&[1; 9])));

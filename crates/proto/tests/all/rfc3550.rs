@@ -329,7 +329,8 @@ fn section_6_3_1_intervals_of_random_sessions_follow_the_calculation_of_a_7() {
             }
             // Feedback of the other end, before the report.
             for _ in 0..(rng.unit() * feedback) as u32 {
-                let compound = ends[other].feedback(Message::PictureLoss { media: own as u32 + 1 });
+                let compound =
+                    ends[other].feedback(vec![Message::PictureLoss { media: own as u32 + 1 }]);
                 ends[own].on_report(now, &compound);
                 known[other].on_packet(&compound);
                 known[own].on_packet(&compound);

@@ -127,6 +127,10 @@ fn repair(script: &mut Script<'_>, nack: bool) {
                     (source.packets() as u16).wrapping_add(3).wrapping_sub(script.u16() % 64);
                 if let Some(packet) = history.again(now, asked, rtt) {
                     again += packet.payload.len();
+                    if what & 1 == 0 {
+                        history.on_repeated(now, &packet);
+                    }
+                    assert!((0.0..=0.5).contains(&history.share()));
                     assert!(original(&packet, 96, 1).is_some_and(|it| it.sequence == asked));
                 }
             }
@@ -142,9 +146,15 @@ fn repair(script: &mut Script<'_>, nack: bool) {
         }
         assert!(again <= first, "{again} of {first} bytes");
         if pictures.due().is_some_and(|at| at <= now) {
-            let requests = pictures.take(now, rtt);
+            let most = usize::from(what) + 1;
+            let mut requests = pictures.take(now, rtt, most);
             assert!(requests.key || !requests.lost.is_empty() || nack);
-            assert!(requests.lost.len() <= 1000);
+            let mut total = requests.lost.len();
+            while requests.lost.len() == most {
+                requests = pictures.take(now, rtt, most);
+                total += requests.lost.len();
+            }
+            assert!(total <= 1000);
             assert!(pictures.due().is_none_or(|at| at > now), "a request that stays due");
         }
     }
