@@ -283,6 +283,7 @@ mod tests {
         let payload = Payload::Virtual { offset: 0, len: 100 };
         let mut pictures = Pictures::new(true);
         pictures.on_packet(at(0), &Packet { payload, ..packets[0].clone() });
-        assert_eq!((pictures.due(), pictures.packets.len()), (None, 0));
+        // It is no packet of a frame, but a sign of the stream.
+        assert_eq!((pictures.due(), pictures.packets.len()), (Some(at(200)), 0));
     }
 }
