@@ -113,10 +113,11 @@ def crowd():
 
 def test_of_many_flows_24_are_drawn_and_the_figure_says_so(crowd):
     for kind in ("delay", "goodput"):
-        axes = crowd.figure(kind).axes
-        names = [text.get_text() for ax in axes for text in ax.texts]
-        assert sorted(names) == sorted([*(f"f{n}" for n in range(24)), "24 of 30 flows shown"])
-        assert all(len(ax.get_lines()) <= 6 for ax in axes)
+        figure = crowd.figure(kind)
+        names = [text.get_text() for ax in figure.axes for text in ax.texts]
+        assert sorted(names) == sorted(f"f{n}" for n in range(24))
+        assert all(len(ax.get_lines()) <= 6 for ax in figure.axes)
+        assert style.notes_of(figure) == "24 of 30 flows are shown."
 
 
 def test_a_flow_looks_alone_as_among_all_even_if_it_is_not_drawn_there(crowd):

@@ -66,11 +66,10 @@ def of_tables(
 
     ``names`` are those of tables, or of ``GAUGES``. Also returns how many flows the first has.
     """
+    chosen = [flow] if flow else result.calls if calls else []
     flows = result.flows
-    if flow:
-        flows = flows.filter(name=flow)
-    elif calls and result.calls:
-        flows = flows.filter(pl.col("name").is_in(result.calls))
+    if chosen:
+        flows = flows.filter(pl.col("name").is_in(chosen))
     gauges = [name for name in names if name in GAUGES]
     tables = {"gauges": _gauges(result, gauges)} if gauges else {}
     tables |= {name: _table(result, name, flow) for name in names if name not in GAUGES}

@@ -36,10 +36,10 @@ def of(
     more: str = "",
     also: Callable[[RunData, Axes, Chart], None] | None = None,
 ) -> Draw:
-    """Draws a chart with this name.
+    """Draws a chart.
 
     Args:
-        name: its name.
+        name: its name, as in ``crates/view/src/charts.rs``.
         quantity: what its values are, for the label of their axis.
         tables: those it is made of, the one with its flows first.
         calls: whether only calls are drawn if there are any.
@@ -70,10 +70,7 @@ def of(
             keys, names = axes[0].get_legend_handles_labels()
             figure.legend(keys, names, loc="outside lower right", ncols=len(keys), fontsize=8)
         if total > charts.MAX_FLOWS:
-            axes[0].annotate(
-                f"{charts.MAX_FLOWS} of {total} flows shown", (1, 1), xycoords="axes fraction",
-                xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8,
-            )  # fmt: skip
+            style.note(figure, f"{charts.MAX_FLOWS} of {total} flows are shown.")
         return figure
 
     return draw
