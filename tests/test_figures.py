@@ -5,7 +5,6 @@ from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from matplotlib.text import Text
 
@@ -14,14 +13,13 @@ from conftest import made, made_study, row_of
 from talkspurt import figures
 from talkspurt.figures import (
     chart,
+    charts,
     comparison,
-    decimating,
-    inside,
+    drawing,
     maps,
     panel,
     scale,
     style,
-    time,
 )
 from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
@@ -92,22 +90,72 @@ def test_a_line_of_the_inside_is_its_gauge_held_to_the_end(controlled):
     figure = controlled.figure("rates", flow="three")
     lines = {line.get_color(): line for line in figure.axes[0].get_lines()}
     gauge = controlled.gauges("three", "rate").filter(side="from")
-    drawn = lines[time.styles_of(controlled)["three"].colour]
-    assert drawn.get_xdata().tolist() == [*gauge["time_s"], controlled.duration_s]
-    assert drawn.get_ydata()[:-1].tolist() == [value * 1e-3 for value in gauge["value"]]
+    drawn = lines[charts.styles_of(controlled)["three"].colour]
+    times = [*gauge["time_s"], controlled.duration_s]
+    assert drawn.get_xdata().tolist() == pytest.approx(times, rel=1e-4)
+    values = [value * 1e-3 for value in gauge["value"]]
+    assert drawn.get_ydata()[:-1].tolist() == pytest.approx(values, rel=1e-4)
     assert drawn.get_drawstyle() == "steps-post"
 
 
-def test_of_many_steps_the_extremes_are_drawn():
-    times = [i / 1000 for i in range(50_000)]
-    values = [float(i % 7) for i in range(50_000)]
-    values[33_333] = -5.0
-    values[44_444] = 99.0
-    few = inside.held(pl.DataFrame({"time_s": times, "value": values}), 50.0)
-    assert few.height <= 4 * decimating.COLUMNS + 1
-    assert few["value"].min() == -5.0
-    assert few["value"].max() == 99.0
-    assert few["time_s"].is_sorted()
+CROWD = scenario_text(
+    "Crowd",
+    "2s",
+    link_text("sky", "west>east", "9Mbit/s", "20ms", 50),
+    *(flow_text(f"f{n}", "west>east", UDP, cbr("16kbit/s", "200B")) for n in range(30)),
+)
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    return talkspurt.run(CROWD)
+
+
+def test_of_many_flows_24_are_drawn_and_the_figure_says_so(crowd):
+    for kind in ("delay", "goodput"):
+        figure = crowd.figure(kind)
+        names = [text.get_text() for ax in figure.axes for text in ax.texts]
+        assert sorted(names) == sorted(f"f{n}" for n in range(24))
+        assert all(len(ax.get_lines()) <= 6 for ax in figure.axes)
+        assert style.notes_of(figure) == "24 of 30 flows are shown."
+
+
+def test_a_flow_looks_alone_as_among_all_even_if_it_is_not_drawn_there(crowd):
+    styles = charts.styles_of(crowd)
+    for name in ("f0", "f13", "f29"):
+        (line,) = crowd.figure("goodput", flow=name).axes[0].get_lines()
+        assert line.get_color() == styles[name].colour
+        scaled = [part * line.get_linewidth() for part in styles[name].dashes]
+        assert (line._dash_pattern[1] or []) == pytest.approx(scaled)
+
+
+def test_frames_of_video_that_were_never_decodable_are_ticks():
+    film = flow_text("film", "west>east", UDP, inline("video", rate="400kbit/s", frame="100ms"))
+    run = talkspurt.run(scenario_text("Film", "4s", LINK, film))
+    frames = run.video_frames("film")
+    broken = frames.filter(frames["decodable_s"].is_null())
+    points, ticks = run.figure("frame_delay").axes[0].get_lines()
+    assert 0 < broken.height < frames.height
+    assert (ticks.get_marker(), ticks.get_color()) == ("|", drawing.DROP)
+    assert ticks.get_xdata().tolist() == pytest.approx(broken["captured_s"].to_list(), rel=1e-4)
+    assert len(points.get_xdata()) + broken.height == frames.height
+
+
+def test_a_line_is_joined_over_bins_without_a_packet_and_its_band_is_their_longest(result):
+    """A point between two gaps would not be seen."""
+    (ax,) = result.figure("delay", flow="call").axes
+    rows = result.series("call").drop_nulls("delay_mean_s")
+    drawn = ax.get_lines()[0].get_ydata()
+    assert drawn.tolist() == pytest.approx((rows["delay_mean_s"] * 1e3).to_list(), rel=1e-4)
+    top = ax.collections[0].get_paths()[0].get_extents().y1
+    assert top == pytest.approx(rows["delay_max_s"].max() * 1e3)
+
+
+def test_panels_that_share_an_axis_show_the_highest(result):
+    """The limits of one do not hide what is above them in another."""
+    axes = result.figure("mouth_to_ear").axes
+    assert len(axes) > 1
+    assert all(ax.get_ylim()[1] >= one.dataLim.y1 for ax in axes for one in axes)
 
 
 def test_a_ladder_names_the_steps_of_its_figure(controlled):
@@ -488,7 +536,7 @@ def test_maps_of_scores_and_losses_have_the_scale_of_every_study():
 
 
 def test_traffic_beside_calls_is_thin_and_below_them(result):
-    styles = time.styles_of(result)
+    styles = charts.styles_of(result)
     assert [name for name, one in styles.items() if one.in_background] == ["upload"]
     upload = result.figure("goodput").axes[0].get_lines()[0]
     assert upload.get_color() == styles["upload"].colour, "below the others"
@@ -498,7 +546,7 @@ def test_without_calls_no_traffic_is_background(folder):
     bulk = {"kind": "bulk"}
     sets = {"flows.call.source": bulk, "flows.tcp-call.source": bulk, "duration": "2s"}
     sets["flows.call.transport"] = {"kind": "tcp", "controller": "cubic"}
-    styles = time.styles_of(talkspurt.run(folder / "small.toml", set=sets))
+    styles = charts.styles_of(talkspurt.run(folder / "small.toml", set=sets))
     assert not any(one.in_background for one in styles.values())
 
 
@@ -517,9 +565,9 @@ def test_axes_are_fitted_to_data_far_from_zero(data, limits):
     assert style.bounds(*data) == pytest.approx(limits)
 
 
-def test_equal_lines_are_of_different_width():
-    assert style.widths(4) == sorted(set(style.widths(4)), reverse=True)
-    assert len(set(style.widths(12))) == 1
+def test_equal_lines_are_of_different_width(result):
+    widths = [line.get_linewidth() for line in result.figure("delay").axes[0].get_lines()]
+    assert len(widths) > 1 and widths == sorted(set(widths), reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """MOS over time: against the engine's score of the whole call, and G.107's formulas by hand."""
 
 import itertools
+import math
 
 import pytest
 
 import talkspurt
 from talkspurt import metrics
+from talkspurt.figures import charts
 from talkspurt.metrics import opinion
-from talkspurt.report import charts
 from texts import flow_text, link_text, scenario_text, speech
 
 LOSSY = scenario_text(
@@ -76,13 +77,28 @@ def test_silence_has_no_score():
     assert opinion.over_time(result, "call", 2.0)["time_s"].max() == 8.0
 
 
+def test_no_line_is_drawn_over_windows_in_which_nobody_spoke():
+    """Steps begin at the end of the one before, unless that was long ago."""
+    pauses = 'codec = "pcmu", talkspurts = { on = "500ms", off = "4s" } }'
+    run = talkspurt.run(LOSSY.replace('codec = "pcmu" }', pauses, 1))
+    width = opinion.window_s(run)
+    spoken = opinion.over_time(run, "call", width)["time_s"].to_list()
+    assert any(b - a > 1.5 * width for a, b in itertools.pairwise(spoken))
+    line = run.figure("mos_over_time", flow="call").axes[0].get_lines()[0]
+    x, y = line.get_data()
+    steps = [(a, b) for a, b, value in zip(x, x[1:], y[1:], strict=False) if not math.isnan(value)]
+    assert [a for a, _ in steps] == pytest.approx(spoken)
+    assert all(b - a <= width + 1e-3 for a, b in steps)
+
+
 def test_figure_and_chart_show_the_same(lossy):
     assert opinion.window_s(lossy) == 1.5
     known = opinion.over_time(lossy, "call", 1.5)["mos"].to_list()
     (ax,) = lossy.figure("mos_over_time", flow="call").axes
-    steps = ax.collections[0].get_segments()
-    assert [y for ((_, y), _) in steps] == pytest.approx(known)
-    assert [x for (_, (x, _)) in steps] == pytest.approx([*(1.5 * i for i in range(1, 14)), 20.0])
+    drawn = ax.get_lines()[0]
+    assert drawn.get_ydata().tolist() == pytest.approx([known[0], *known], abs=1e-4)
+    assert drawn.get_xdata().tolist() == pytest.approx([*(1.5 * i for i in range(14)), 20.0])
+    assert drawn.get_drawstyle() == "steps-pre"
     chart = next(one for one in charts.of_result(lossy)[0] if one["name"] == "mos")
     line = chart["panels"][0]["lines"][0]
     assert line["x"][:3] == [0.0, 1.5, 3.0]

@@ -19,7 +19,7 @@ from conftest import write_wav
 from talkspurt import scores
 from talkspurt._commands.entry import _in_full
 from talkspurt.errors import BadInputError, MissingExtraError
-from talkspurt.report import charts
+from talkspurt.figures import charts
 from talkspurt.results.audio import Audio, read_wav
 from talkspurt.runs import scoring
 from talkspurt.scores import aligning, models, saying

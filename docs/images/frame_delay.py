@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import talkspurt
-from talkspurt.figures.media import draw_frames
-from talkspurt.figures.style import styled, transport_style
+from talkspurt.figures import charts, drawing
+from talkspurt.figures.style import styled
 
 HERE = Path(__file__).parent
 
@@ -18,10 +18,8 @@ def main() -> None:
     with styled():
         figure, panels = pyplot.subplots(len(runs), 1, figsize=(8, 9), sharex=True)
         for ax, run in zip(panels, runs, strict=True):
-            flow = run.flows.row(0, named=True)
-            draw_frames(
-                ax, run.video_frames("video"), transport_style(flow["transport"], "video"), "video"
-            )
+            (made,), _ = charts.of_tables(run, ["video_frames"], "video")
+            drawing.draw_lines(ax, made["panels"][0])
             ax.set_title(run.settings["video transport"], loc="left", fontsize=10)
             ax.set_ylabel("frame delay / ms")
             ax.set_ylim(bottom=0)

@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 
 import talkspurt
+from talkspurt.figures.charts import styles_of
 from talkspurt.figures.style import styled
-from talkspurt.figures.time import styles_of
 
 HERE = Path(__file__).parent
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from talkspurt._text.format import offered
-from talkspurt.figures import inside, media, time
+from talkspurt.figures import drawing, inside, media, time
+from talkspurt.figures.drawing import Draw
 from talkspurt.figures.style import inline_svg, pdf, png, styled, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.results.run_data import RunData
-
-Draw = Callable[["RunData", "str | None", "str | None"], "Figure | None"]
 
 
 @dataclass(frozen=True)
@@ -41,24 +40,34 @@ class Kind:
     in_report: bool = False
 
 
-def _of_sender(gauge: str, title: str, alt: str) -> Kind:
-    """The state of each sender that has a gauge."""
-    return Kind(
-        title, alt, inside.drawing(gauge), each=lambda result: inside.directions(result, gauge)
-    )
+def _of_sender(gauge: str, title: str, alt: str, shown: str) -> Kind:
+    """The state of each sender that has a gauge; ``shown`` is what a picture of one shows."""
+    draw = inside.drawn_of(gauge, shown)
+    return Kind(title, alt, draw, each=lambda result: inside.directions(result, gauge))
 
 
 KINDS: dict[str, Kind] = {
-    "delay": Kind("One-way delay", "One-way delay of each flow over time", time.delay),
+    "delay": Kind(
+        "One-way delay",
+        "One-way delay of each flow over time",
+        drawing.of(
+            "delay",
+            "delay",
+            "series",
+            calls=True,
+            more=": mean of each bin, shaded up to its longest",
+            also=time.up_to_longest,
+        ),
+    ),
     "mouth_to_ear": Kind(
         "Mouth-to-ear delay and its parts",
         "Mouth-to-ear delay of each call over time, as the sum of its parts",
-        time.mouth_to_ear_parts,
+        drawing.of("mouth-to-ear", "mouth-to-ear delay", "frames"),
     ),
     "goodput": Kind(
         "Goodput",
         "Goodput of each flow over time, before the capacity of its bottleneck",
-        time.goodput,
+        drawing.of("goodput", "goodput", "series", "link_series"),
     ),
     "queue": Kind("Queue", "Packets waiting where queues are longest, over time", time.queue),
     "sojourn": Kind(
@@ -66,21 +75,28 @@ KINDS: dict[str, Kind] = {
         "How long packets waited where queues are longest, and what their queue made of it",
         time.sojourn,
     ),
-    "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
+    "cwnd": Kind(
+        "Congestion window",
+        "Congestion window of each flow over time",
+        drawing.of("cwnd", "cwnd", "cwnd"),
+    ),
     "rates": _of_sender(
         "rate",
         "Allowed rate",
         "Allowed, received and computed rate of a sender, its round-trip time and loss event rate",
+        "the allowed rate and what it is made of",
     ),
     "window": _of_sender(
         "cwnd_packets",
         "Window of CCID 2",
         "Congestion window, threshold and pipe in packets, and Ack Ratio, over time",
+        "congestion window, and what fills it",
     ),
     "bucket": _of_sender(
         "encoding",
         "Tokens and encoding",
         "Tokens saved, where there are any, and the encoding in use, over time",
+        "tokens saved, and the encoding they hold",
     ),
     "mos": Kind(
         "MOS",
@@ -90,15 +106,17 @@ KINDS: dict[str, Kind] = {
     "delay_ecdf": Kind(
         "How long frames take",
         "Share of voice frames delivered within a time",
-        media.delay_ecdf,
+        drawing.of("delay-ecdf", "frames", "frames"),
     ),
     "frame_delay": Kind(
         "How long frames of video take",
         "Delay of each frame of video, and which were never decodable, over time",
-        media.frame_delay,
+        drawing.of("frame-delay", "frame delay", "video_frames"),
     ),
     "mos_over_time": Kind(
-        "MOS over time", "MOS of each window of each call, over time", media.mos_over_time
+        "MOS over time",
+        "MOS of each window of each call, over time",
+        drawing.of("mos", "MOS", "frames", also=media.mark_best),
     ),
     "fates": Kind(
         "Fate of each frame",

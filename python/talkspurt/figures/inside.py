@@ -6,49 +6,25 @@ gauge, which holds its value until it changes.
 
 from __future__ import annotations
 
-import json
 import math
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt import _core
-from talkspurt.figures import decimating
-from talkspurt.figures.style import FAINT, INK, label_ends, sheet
-from talkspurt.figures.time import styles_of
-from talkspurt.metrics.catalogue import column
+from talkspurt.figures import charts, drawing
+from talkspurt.figures.style import FAINT, sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from talkspurt.figures.charts import Chart
     from talkspurt.results.run_data import RunData
 
 REVERSE = ".reverse"
 """Suffix of the answering side's direction, after its flow's name."""
-
-Line = tuple[str, str, str, bool, float]
-"""Gauge, its label, colour (empty for the flow's), whether it is dashed, and width."""
-
-
-class Panel(NamedTuple):
-    """Gauges with one axis.
-
-    Attributes:
-        lines: the gauges; the input of a rate is drawn on top of it, thinner.
-        unit: the label of the axis of the figure.
-    """
-
-    name: str
-    lines: tuple[Line, ...]
-    unit: str
-    share: float
-
-
 AXES = {
     "rates": ("rate / kbit/s", 2.4),
     "rtt": ("RTT / ms", 1.0),
@@ -58,20 +34,8 @@ AXES = {
     "tokens": ("tokens / kB", 1.4),
     "encoding": ("encoding", 1.0),
 }
-PANELS = {
-    gauge: tuple(
-        Panel(name, tuple(tuple(line[3:]) for line in lines), *AXES[name])
-        for name, lines in groupby(of, itemgetter(1))
-    )
-    for gauge, of in groupby(json.loads(_core.gauge_lines()), itemgetter(0))
-}
-"""What is shown of a sender that has a gauge."""
+"""Label and share of the height of each chart of a sender."""
 FILLED = ("pipe", "tokens")
-TITLES = {
-    "rate": ("the allowed rate and what it is made of", 5.6),
-    "cwnd_packets": ("congestion window, and what fills it", 4.2),
-    "encoding": ("tokens saved, and the encoding they hold", 3.9),
-}
 
 
 def directions(result: RunData, gauge: str) -> list[str]:
@@ -82,45 +46,33 @@ def directions(result: RunData, gauge: str) -> list[str]:
     return [name for name in result.flows["name"].to_list() if name in there]
 
 
-def steps_of(result: RunData, direction: str, gauge: str) -> pl.DataFrame:
-    """``time_s`` and ``value`` of a gauge at the sender of a direction, extended to the end."""
-    side = "to" if direction.endswith(REVERSE) else "from"
-    rows = result.gauges(direction.removesuffix(REVERSE), gauge).filter(side=side)
-    return held(rows, result.duration_s)
-
-
-def held(rows: pl.DataFrame, end_s: float) -> pl.DataFrame:
-    """``time_s`` and ``value`` of a gauge until the end; of many rows, those that can be seen."""
-    rows = rows.select("time_s", "value").filter(pl.col("value").is_finite())
-    if rows.is_empty():
-        return rows
-    rows = rows[decimating.kept(rows["time_s"], rows["value"])]
-    end = pl.DataFrame({"time_s": [end_s], "value": [rows["value"][-1]]})
-    return pl.concat([rows, end])
-
-
-def drawing(gauge: str) -> Callable[[RunData, str | None, str | None], Figure | None]:
-    """Draws the panels of a direction whose sender has a gauge."""
+def drawn_of(gauge: str, title: str) -> drawing.Draw:
+    """Draws the charts of a direction whose sender has a gauge, below each other."""
 
     def draw(result: RunData, flow: str | None, link: str | None) -> Figure | None:
         there = directions(result, gauge)
         name = flow or next(iter(there), "")
         if name not in there:
             return None
-        title, height = TITLES[gauge]
-        panels = PANELS[gauge]
-        if gauge == "encoding" and steps_of(result, name, "tokens").is_empty():
-            title, height, panels = "encoding", 2.4, panels[1:]
+        made, _ = charts.of_tables(result, [gauge], name)
+        found = {one["name"].removesuffix(f"-{name}"): one for one in made}
+        shares = [AXES[kind][1] for kind in found]
         figure, axes = sheet(
-            f"{name}: {title}",
-            height=height,
-            rows=len(panels),
+            f"{name}: {title}" if len(found) > 1 else made[0]["title"],
+            height=1.2 + sum(shares),
+            rows=len(found),
             sharex=True,
-            height_ratios=[panel.share for panel in panels],
+            height_ratios=shares,
         )
-        for ax, panel in zip(axes, panels, strict=True):
-            _panel(result, name, ax, panel)
         axes[-1].set_xlim(0, result.duration_s)
+        for ax, (kind, chart) in zip(axes, found.items(), strict=True):
+            (panel,) = chart["panels"]
+            drawing.draw_lines(ax, panel)
+            ax.set_ylabel(AXES[kind][0])
+            if kind == "encoding":
+                _name_rungs(ax, ladder(result, name))
+            else:
+                _frame(ax, chart, panel)
         axes[-1].set_xlabel("time / s")
         figure.align_ylabels(axes)
         return figure
@@ -137,36 +89,25 @@ def ladder(result: RunData, direction: str) -> list[str]:
     return [rung if isinstance(rung, str) else str(rung.get("codec", "")) for rung in rungs]
 
 
-def _panel(result: RunData, name: str, ax: Axes, panel: Panel) -> None:
-    ends = []
-    positive: list[float] = []
-    own = styles_of(result)[name].colour
-    for gauge, words, colour, dashed, width in panel.lines:
-        rows = steps_of(result, name, gauge)
-        if rows.is_empty():
-            continue
-        colour = INK if colour == "ink" else colour or own
-        style = "--" if dashed else "-"
-        x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() * column(gauge).scale
-        if gauge in FILLED:
-            ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")
-        ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=width)
-        ends.append((x[-1], float(y[-1]), words, colour if colour != FAINT else INK))
-        if gauge != "receive_rate":  # early reports are out of scale
-            positive += y[y > 0].tolist()
-    ax.set_xlim(0, result.duration_s)
-    ax.set_ylabel(panel.unit)
-    if panel.name == "encoding":
-        rungs = ladder(result, name)
-        last = max(len(rungs) - 1, int(y.max()), 1)
-        ax.set_ylim(last + 0.4, -0.4)
-        ax.set_yticks(range(last + 1), [*rungs, *map(str, range(len(rungs), last + 1))])
-        return
-    if panel.name == "rates" and wide(positive):
+def _name_rungs(ax: Axes, rungs: Sequence[str]) -> None:
+    last = max(len(rungs) - 1, int(ax.dataLim.y1), 1)
+    ax.set_ylim(last + 0.4, -0.4)
+    ax.set_yticks(range(last + 1), [*rungs, *map(str, range(len(rungs), last + 1))])
+
+
+def _frame(ax: Axes, chart: Chart, panel: Chart) -> None:
+    for line in panel["lines"]:
+        if line["label"] in FILLED:
+            look = {"color": line["colour"], "alpha": 0.35, "linewidth": 0}
+            ax.fill_between(*drawing.points(line), step="post", **look)
+    if chart["logarithmic"]:
+        # Early reports, which are faint, are out of scale.
+        shown = [line["values"] for line in panel["lines"] if line["colour"] != FAINT]
+        positive = [value for values in shown for value in values if value > 0]
         _logarithmic(ax, min(positive), max(positive))
     else:
         ax.set_ylim(bottom=0)
-    label_ends(ax, ends)
+    drawing.label_lines(ax, panel)
 
 
 def _logarithmic(ax: Axes, least: float, greatest: float) -> None:
@@ -179,12 +120,3 @@ def _logarithmic(ax: Axes, least: float, greatest: float) -> None:
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high - low < 2.5 else (1,)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_formatter(NullFormatter())
-
-
-SPREAD = 30.0
-"""A rate axis is logarithmic if its max exceeds its min by more than this factor."""
-
-
-def wide(values: Sequence[float]) -> bool:
-    """Whether positive values need a logarithmic axis."""
-    return bool(values) and max(values) > SPREAD * min(values)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt._text.format import time_text, verdict
-from talkspurt.figures import multiples, style
-from talkspurt.figures.multiples import MAX_FLOWS
-from talkspurt.figures.time import DROP, in_panels, labelled, say_shown, styles_of
+from talkspurt._text.format import verdict
+from talkspurt.figures import style
+from talkspurt.figures.charts import MAX_FLOWS, styles_of
 from talkspurt.metrics import opinion
 from talkspurt.metrics.catalogue import column
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from talkspurt.figures.charts import Chart
     from talkspurt.results.audio import Audio
     from talkspurt.results.run_data import RunData
 
@@ -78,88 +78,17 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
     return figure
 
 
-def mos_over_time(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """MOS of each window of each call, as a step with the window's width."""
+def mark_best(result: RunData, ax: Axes, panel: Chart) -> None:
+    """Mark the best MOS, and interrupt lines over windows in which nobody spoke."""
     import numpy as np
 
     width = opinion.window_s(result)
-    calls = [flow] if flow else result.calls
-    windows = {call: opinion.over_time(result, call, width) for call in calls[:MAX_FLOWS]}
-    score = opinion.drawn(windows.values())
-    windows = {call: rows for call, rows in windows.items() if rows[score].drop_nulls().len()}
-    if not windows:
-        return None
-    styles = styles_of(result)
-
-    def draw(ax: Axes, names: list[str]) -> None:
-        ax.axhline(BEST_MOS, color=style.FAINT, linewidth=0.9, linestyle=":")
-        ends = []
-        for call, width_pt in zip(names, style.widths(len(names)), strict=True):
-            look = styles[call]
-            there = windows[call].drop_nulls(score)
-            starts, mos = there["time_s"].to_numpy(), there[score].to_numpy()
-            # A step from a window's start to its end, none over windows without speech.
-            dashes: Any = (0, look.dashes) if look.dashes else "solid"
-            until = (starts + width).clip(max=result.duration_s)
-            ax.hlines(mos, starts, until, colors=look.colour, linestyles=dashes, lw=width_pt)
-            next_door = np.diff(starts) < 1.5 * width
-            sides = (starts[1:][next_door], mos[:-1][next_door], mos[1:][next_door])
-            ax.vlines(*sides, colors=look.colour, linewidth=0.6)
-            ends.append((result.duration_s, float(mos[-1]), call, look.colour))
-        ax.set_xlim(0, result.duration_s)
-        ax.set_ylim(0.9, 4.55)
-        ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
-        style.label_ends(ax, ends)
-
-    label = column(score).label
-    title = f"{label} of each window of {time_text(width)}"
-    figure, axes = in_panels(title, multiples.by_kind(list(windows), styles), draw)
-    labelled(axes, "time / s", label)
-    say_shown(axes[0], len(calls), "calls")
-    return figure
-
-
-def delay_ecdf(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
-    import numpy as np
-
-    styles = styles_of(result)
-    times = {}
-    for name in [flow] if flow else result.calls[:MAX_FLOWS]:
-        rows = result.frames(name)
-        took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
-        if took.size:
-            times[name] = (took, np.arange(1, took.size + 1) / rows.height)
-    if not times:
-        return None
-    least = min(took[0] for took, _ in times.values())
-
-    def draw(ax: Axes, names: list[str]) -> None:
-        for name, width in zip(names, style.widths(len(names)), strict=True):
-            took, share = times[name]
-            look = styles[name]
-            marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
-            ax.plot(
-                [took[0], *took],
-                [0, *share],
-                drawstyle="steps-post",
-                marker=look.marker,
-                markersize=4.5,
-                markevery=marks,
-                label=name,
-                fillstyle="none" if look.dashes else "full",
-                linewidth=width,
-                **look.line(),
-            )
-        ax.set_ylim(0, 1.02)
-        ax.set_xlim(left=max(0.0, least - 0.05 * (ax.dataLim.x1 - least)))
-        ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        ax.legend(loc="lower right", fontsize=8.5, handlelength=style.LINE_LENGTH)
-
-    title = "Share of voice frames delivered within a time of their capture"
-    figure, axes = in_panels(title, multiples.by_kind(list(times), styles), draw)
-    labelled(axes, "time from capture to delivery / ms", "frames")
-    return figure
+    for line in ax.get_lines():
+        x, y = (np.asarray(part) for part in line.get_data())
+        at = np.flatnonzero(np.diff(x) > 1.5 * width) + 1
+        line.set_data(np.insert(x, at, x[at] - width), np.insert(y, at, np.nan))
+    ax.axhline(BEST_MOS, color=style.FAINT, linewidth=0.9, linestyle=":")
+    ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
 
 
 def fates(result: RunData, flow: str | None, link: str | None) -> Figure | None:
@@ -261,36 +190,3 @@ def _shade_missing(ax: Axes, rows: pl.DataFrame, start_s: float | None) -> None:
             low, high = ax.get_ylim()
             _patches(ax, spans, (low, high - low), color=colour, alpha=0.4, zorder=0)
             ax.set_ylim(low, high)
-
-
-def frame_delay(result: RunData, flow: str | None, link: str | None) -> Figure | None:
-    """From capture to the last packet of each complete frame; ticks below mark incomplete ones."""
-    frames = result.video_frames(flow)
-    chosen = frames["flow"].unique(maintain_order=True).to_list()
-    if not chosen:
-        return None
-    title = "Each frame's delay, from capture until it can be decoded; ticks: never"
-    figure, (ax,) = style.sheet(title)
-    styles = styles_of(result)
-    for name in chosen[:MAX_FLOWS]:
-        draw_frames(ax, frames.filter(flow=name), styles[name], name)
-    ax.set_xlim(0, result.duration_s)
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("time / s")
-    ax.set_ylabel("frame delay / ms")
-    ax.legend(loc="upper left", frameon=False)
-    return figure
-
-
-def draw_frames(ax: Axes, frames: pl.DataFrame, look: style.Style, label: str) -> None:
-    """The frames of one flow."""
-    # Results of versions without kinds have no frame that depends on another.
-    depends = pl.col("kind").is_not_null()
-    end = pl.when(depends).then("decodable_s").otherwise("complete_s")
-    frames = frames.with_columns(end=end)
-    whole = frames.drop_nulls("end")
-    delay = (whole["end"] - whole["captured_s"]).to_numpy() * 1e3
-    at = whole["captured_s"].to_numpy()
-    ax.plot(at, delay, ".", markersize=2.5, color=look.colour, label=label)
-    never = frames.filter(pl.col("end").is_null())["captured_s"].to_numpy()
-    ax.plot(never, [0.0] * len(never), "|", markersize=7, color=DROP)

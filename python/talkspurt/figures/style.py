@@ -69,11 +69,6 @@ class Style:
     kind: str = ""
     in_background: bool = False
 
-    def line(self) -> dict[str, Any]:
-        """Keywords for matplotlib's plot."""
-        dashes = {"dashes": self.dashes} if self.dashes else {"linestyle": "-"}
-        return {"color": self.colour, **dashes}
-
 
 VOICE, VIDEO, BULK = "voice", "video", "bulk"
 SOURCES = {"speech": VOICE, "video": VIDEO}
@@ -146,20 +141,6 @@ def flow_styles(flows: Mapping[str, tuple[str, str | None]]) -> dict[str, Style]
         dashes = DASHES[place % len(DASHES)]
         styles[flow] = replace(style, colour=colour, dashes=dashes, in_background=behind)
     return styles
-
-
-MAX_LINE_WIDTH, MIN_LINE_WIDTH = 3.0, 1.3
-
-
-def widths(count: int) -> list[float]:
-    """Line widths of flows in one picture: each is thinner than those below it.
-
-    So equal lines are visible. More than six have one width.
-    """
-    if count > 6:
-        return [1.5] * count
-    step = (MAX_LINE_WIDTH - MIN_LINE_WIDTH) / max(count - 1, 1)
-    return [MIN_LINE_WIDTH + step * (count - 1 - place) for place in range(count)]
 
 
 NEAR = 0.4

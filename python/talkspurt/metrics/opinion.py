@@ -57,14 +57,5 @@ def told(result: RunData, directions: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def drawn(windows: Iterable[pl.DataFrame]) -> str:
-    """Which of ``SCORES`` is drawn of calls: the first that one of them has."""
-    tables = list(windows)
-    there = (name for name in SCORES if any(len(rows[name].drop_nulls()) for rows in tables))
-    return next(there, SCORES[0])
-
-
 HEARD = ("played", "recovered")
 """Fates of the frames that the listener hears."""
-SCORES = ("mos", "estimated_mos")
-"""Scores of windows, the one that is drawn if a call has it first."""

@@ -1,6 +1,6 @@
 """The report: one self-contained HTML file that needs neither network nor server.
 
-``single`` builds the page of one run, ``study`` that of many; ``topology``, ``charts`` and
-``calls`` build its parts; ``page`` assembles the parts, the style sheet and the scripts of
-``web/``.
+``single`` builds the page of one run, ``study`` that of many; ``topology`` and ``calls`` build
+its parts, the charts come from ``figures``; ``page`` assembles the parts, the style sheet and the
+scripts of ``web/``.
 """

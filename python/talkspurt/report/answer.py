@@ -9,8 +9,8 @@ from talkspurt import intervals, scores
 from talkspurt._text.format import verdict
 from talkspurt.analysis.answer import ESTIMATE, Answer, answer, shown
 from talkspurt.analysis.cautions import out_of_range
+from talkspurt.figures.charts import styles_of
 from talkspurt.figures.style import Style, transport_style
-from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import VIEWS, column
 from talkspurt.results.groups import condensed
 from talkspurt.results.run_data import RunData

@@ -16,8 +16,8 @@ from typing import Any
 from talkspurt._storage import file_access, writer
 from talkspurt.analysis.answer import ESTIMATE, score_of
 from talkspurt.analysis.cautions import out_of_range
+from talkspurt.figures.charts import styles_of
 from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
-from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import Column, column
 from talkspurt.report.answer import Row, limits, members_of
 from talkspurt.report.recordings import MAX_BYTES, Recordings

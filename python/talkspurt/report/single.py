@@ -10,11 +10,11 @@ from markupsafe import Markup
 from talkspurt import figures
 from talkspurt._terminal.tables import BUSY
 from talkspurt.analysis.cautions import cautions
+from talkspurt.figures import charts
 from talkspurt.figures.media import BEST_MOS
 from talkspurt.figures.style import FAMILIES, Drawn
-from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import ALL, COLUMNS, VIEWS, Metric, column, number
-from talkspurt.report import answer, calls, charts, page, topology
+from talkspurt.report import answer, calls, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.results.groups import condensed
 from talkspurt.results.run_data import BYTES, RunData
@@ -30,7 +30,7 @@ MAX_LINKS = 200
 
 def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
     """The page; ``drawn`` are the figures of the result, if they have been drawn."""
-    styles = styles_of(result)
+    styles = charts.styles_of(result)
     network, size = network_of(result)
     drawings, bars = charts.of_result(result)
     return page.render(

@@ -15,7 +15,7 @@
 
 const HEIGHT = { one: 200, several: 160 };
 const MARKERS = 7; // on each line
-const MAX_ABOVE = 4; // as in figures/time.py: an area stretches the axis up to this multiple of the lines
+const MAX_ABOVE = 4; // as in figures/drawing.py: an area stretches the axis up to this multiple of the lines
 const FLAT = 0.25;
 const TIME = { label: "time", unit: "s" };
 
