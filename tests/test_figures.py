@@ -141,6 +141,15 @@ def test_frames_of_video_that_were_never_decodable_are_ticks():
     assert len(points.get_xdata()) + broken.height == frames.height
 
 
+def test_without_a_delay_there_is_no_figure_of_it():
+    """All is lost: axes without a line would say that the delay is unknown."""
+    link = link_text("sky", "west>east", "256kbit/s", "20ms", 5, loss=1.0)
+    flow = flow_text("f", "west>east", UDP, cbr("16kbit/s", "200B"))
+    lost = talkspurt.run(scenario_text("Lost", "2s", link, flow))
+    with pytest.raises(ValueError, match="nothing to show"):
+        lost.figure("delay")
+
+
 def test_a_line_is_joined_over_bins_without_a_packet_and_its_band_is_their_longest(result):
     """A point between two gaps would not be seen."""
     (ax,) = result.figure("delay", flow="call").axes

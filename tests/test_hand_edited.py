@@ -95,7 +95,7 @@ COMMANDS = {
     "links": ("metrics", "{place}", "links.queue_mean_packets"),
     "plot": ("plot", "{place}", "delay_p95_s", "-o", "{out}.svg"),
     "plot over time": ("plot", "{place}", "goodput_over_time", "-o", "{out}.svg"),
-    "figure": ("plot", "{place}", "delay", "-o", "{out}.svg"),
+    "figure": ("plot", "{place}", "goodput", "-o", "{out}.svg"),
     "report": ("report", "{place}"),
     "open": ("open", "{place}"),
     "compare": ("compare", "{place}", "{other}", "--no-report", "--out", "{out}"),
