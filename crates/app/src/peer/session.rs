@@ -161,6 +161,8 @@ const DEPLOYED: [Duration; 2] = [Duration::from_millis(50), Duration::from_milli
 const DEPLOYED_SHARE: u64 = 20;
 /// Longest feedback packet, which fits any path's MTU (RFC 8888 §3.1).
 pub(super) const LONGEST_FEEDBACK: usize = 1100;
+/// With less room, feedback waits for more of it.
+const SHORTEST_FEEDBACK: usize = 100;
 /// A flow that sent nothing for this long leaves its share to the others.
 const PAUSE: Duration = Duration::from_secs(1);
 /// What goes first is charged to the pacer up to this long.
@@ -397,7 +399,8 @@ impl Control {
         rtcp: &mut rtcp::Session,
     ) -> Option<Compound> {
         self.due.filter(|at| *at <= local)?;
-        if room < LONGEST_FEEDBACK {
+        let room = room.min(LONGEST_FEEDBACK);
+        if room < SHORTEST_FEEDBACK {
             self.due = Some(local + DEPLOYED[0]);
             return None;
         }
@@ -406,7 +409,7 @@ impl Control {
             self.spacing = self.next_spacing(local);
             (self.reported, self.received_bytes) = (local, 0);
         }
-        let streams = self.received.report(local, LONGEST_FEEDBACK);
+        let streams = self.received.report(local, room);
         if streams.is_empty() {
             return None;
         }
