@@ -48,7 +48,7 @@ STREAMS = """
     bbr  cell/{name}/{who}/{what}  backoff  errors  queue  contender {number}
     flow/{name}/from  flow/{name}/to  flow/{name}/start
     link/{}/loss  link/{}/jitter  link/{}/queue  link/{}/{purpose}  bit-errors  duplicate  loss
-    {name}/rtp  {opener}/conversation  {}/{what}  {}/flexfec  rtcp  source  transport
+    {name}/rtp  {name}/rtx  {opener}/conversation  {}/{what}  {}/flexfec  rtcp  source  transport
 """
 """Names of random streams, and what they are put together from: another name draws other numbers."""
 

@@ -213,8 +213,8 @@ pub(crate) const WITHOUT_SCORE: &[Measure; 2] = &[
     Measure { name: "concealed_ratio", least: 0.005 },
 ];
 
-/// Measures of pictures. Differences below the least freeze beyond the usual interval, and below a twentieth of a
-/// megabit, are not noticed.
+/// Measures of pictures. Differences below the least freeze beyond the usual interval, and below a twentieth of
+/// a megabit, are not noticed.
 pub(crate) const OF_PICTURES: &[Measure; 3] = &[
     Measure { name: "video_frozen_s", least: 0.15 },
     Measure { name: "frame_delay_p95_s", least: 0.01 },

@@ -98,8 +98,8 @@ pub enum Traffic {
     Video {
         /// Bits per second of RTP packets at most.
         rate: u64,
-        /// The kind of the controller of its session in scenarios, which both directions share; absent where the
-        /// transport asks for rates.
+        /// The kind of the controller of its session in scenarios, which both directions share; absent where
+        /// the transport asks for rates.
         controller: Option<String>,
     },
     /// What somebody says in a call.

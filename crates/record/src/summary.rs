@@ -73,9 +73,9 @@ summary! {
         /// Packets without payload: connection set-up, pure acknowledgements, RTCP reports.
         control_packets: u64 = PACKETS.known_to_sender()
             .described("control", "counted apart from sent packets");
-        /// Packets of feedback, which the flow's receiver sends: reports on single packets for the controller of
-        /// its session, and requests for repair. Of several flows in a session, counted at the one that sends
-        /// it; they are control packets of the other direction. Null without any, and over other
+        /// Packets of feedback, which the flow's receiver sends: reports on single packets for the controller
+        /// of its session, and requests for repair. Of several flows in a session, counted at the one that
+        /// sends it; they are control packets of the other direction. Null without any, and over other
         /// transports than UDP.
         feedback_packets: Option<u64> = PACKETS.known_to_receiver()
             .described("feedback", "counted when sent, by the receiver").source("RFC 8888");
@@ -197,8 +197,8 @@ summary! {
             "mouth-to-ear delay, maximum",
             "maximum of (playout of a frame's first sample − its capture)",
         ).source("ITU-T G.114 §1").lower_is_better();
-        /// How much later than the speech of its RTP session a picture is seen: above 0, its sound is heard first.
-        /// Receivers that synchronise both delay the earlier one by as much.
+        /// How much later than the speech of its RTP session a picture is seen: above 0, its sound is heard
+        /// first. Receivers that synchronise both delay the earlier one by as much.
         av_skew_s: Option<f64> = MILLISECONDS.described(
             "picture behind sound", "frame delay p50 − median mouth-to-ear delay of the session's speech",
         ).source("talkspurt's own measure")

@@ -153,7 +153,8 @@ impl Video {
         true
     }
 
-    /// Whether a packet of repaired video is older than the newest: it was repeated, so that its delay is no jitter.
+    /// Whether a packet of repaired video is older than the newest: it was repeated, so that its delay is no
+    /// jitter.
     pub(crate) const fn is_behind(&self, index: u32) -> bool {
         self.next_is_key.is_some() && index < self.newest
     }

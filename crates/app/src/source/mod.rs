@@ -120,7 +120,8 @@ pub trait Generator: fmt::Debug + Send {
     fn set_target_rate(&mut self, _target: Rate) {}
     /// What it made and the pacer holds back will take this long to leave.
     fn set_backlog(&mut self, _backlog: Duration) {}
-    /// The receiver cannot decode without a key frame. A request too soon after one is ignored, unless it `waits`.
+    /// The receiver cannot decode without a key frame. A request too soon after one is ignored, unless it
+    /// `waits`.
     fn request_key_frame(&mut self, _now: Instant, _waits: bool) {}
 }
 

@@ -61,8 +61,8 @@ impl Requester {
         self.next.filter(|_| !self.missing.is_empty())
     }
 
-    /// The sequence numbers to request now, ascending, but no more than `most`; the others are due at once. Each is
-    /// requested again after a round-trip time.
+    /// The sequence numbers to request now, ascending, but no more than `most`; the others are due at once.
+    /// Each is requested again after a round-trip time.
     pub(super) fn take(&mut self, now: Instant, rtt: Duration, most: usize) -> Vec<u16> {
         if self.due().is_none_or(|due| due > now) {
             return Vec::new();

@@ -11,8 +11,8 @@ use crate::time::{Duration, Instant};
 
 /// The original sequence number before the payload (RFC 4588 §4).
 pub const OSN_BYTES: usize = 2;
-// libwebrtc's RtpPacketHistory: packets are kept at least this long and so many round-trip times, and three times
-// that while there are few of them; and not more of them.
+// libwebrtc's RtpPacketHistory: packets are kept at least this long and so many round-trip times, and three
+// times that while there are few of them; and not more of them.
 const KEPT: Duration = Duration::from_secs(1);
 const KEPT_ROUND_TRIPS: u64 = 3;
 const FEW: usize = 600;
@@ -96,9 +96,9 @@ impl History {
         (self.again as f64 / (self.bytes + self.again).max(1) as f64).min(0.5)
     }
 
-    /// The retransmission of the packet with this sequence number, which waits until [`Self::on_repeated`]; `None`
-    /// if it is not kept any more, was never sent, was repeated less than a round-trip time ago, or if as much was
-    /// repeated as was sent.
+    /// The retransmission of the packet with this sequence number, which waits until [`Self::on_repeated`];
+    /// `None` if it is not kept any more, was never sent, was repeated less than a round-trip time ago, or if
+    /// as much was repeated as was sent.
     pub fn again(&mut self, now: Instant, sequence: u16, rtt: Duration) -> Option<Packet> {
         self.forget(now, rtt);
         let index = self.place(sequence)?;

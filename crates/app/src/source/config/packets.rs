@@ -32,9 +32,9 @@ pub struct Video {
     /// spread over this time. Absent: 40 ms, which is 25 frames per second, and with `encoder` 1/30 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Duration>,
-    /// Repair of what is lost, for an `encoder`. Payload has the form of VP8 (RFC 7741), a frame is decodable if
-    /// those since the last key frame are, and the receiver requests a key frame if it waits for one (RFC 4585
-    /// §6.3.1). Over a transport that repairs all losses itself, there is nothing to request.
+    /// Repair of what is lost, for an `encoder`. Payload has the form of VP8 (RFC 7741), a frame is decodable
+    /// if those since the last key frame are, and the receiver requests a key frame if it waits for one (RFC
+    /// 4585 §6.3.1). Over a transport that repairs all losses itself, there is nothing to request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<Repair>,
     /// Maximum payload per packet; a frame's packets are filled in order. RTP's header of 12 bytes is added.
