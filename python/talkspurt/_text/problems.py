@@ -108,7 +108,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """Words of the field that are not supported yet."""
 
 OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("nack rtx arq", ("source.repair = {}",)),
+    ("rtx arq", ("source.repair = {}",)),
     ("g711 pcm", ('codec = "pcmu"', 'codec = "pcma"')),
     ("g711u g711ulaw ulaw mulaw", ('codec = "pcmu"',)),
     ("g711a g711alaw alaw", ('codec = "pcma"',)),
