@@ -364,7 +364,7 @@ def test_wireshark_reads_requests_and_retransmissions(tmp_path):
          "repair: needs an encoder"),
         ({"flows.video.rtcp": "{ enabled = false }"}, "turns off"),
         ({"flows.video.source.packet": "1B"}, "at least 2B"),
-        ({"flows.video.source.repair": "{ rtx = true }"}, "nack"),
+        ({"flows.video.source.repair": "{ pli = true }"}, "nack"),
         ({"flows.video.source.repair.nack": "3"}, "true or false"),
     ],
 )  # fmt: skip
