@@ -70,7 +70,8 @@ def test_the_module_gives_the_results_of_the_native_build(name, files):
 
 def test_a_chart_of_a_page_is_that_of_the_report():
     """Both have the same charts, and the same outcomes of frames."""
-    from talkspurt.report import calls, charts
+    from talkspurt.figures import charts
+    from talkspurt.report import calls
 
     scenario = "scenarios/first-call.toml"
     [run] = asked(scenario, SPEECH)["runs"]
