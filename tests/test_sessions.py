@@ -357,6 +357,23 @@ def test_wireshark_reads_requests_and_retransmissions(tmp_path):
     assert {str(int(row[2].replace(":", "")[:4], 16)) for row in again} & asked
 
 
+@needs_tshark
+def test_wireshark_reads_requests_for_key_frames(tmp_path):
+    asks = '{ kind = "video", encoder = {}, repair = { nack = false } }'
+    text = call("3Mbit/s", source=asks, controller=FIXED, loss=0.02)
+    talkspurt.run(text, set={"record.pcapng": ["line"]}).save(tmp_path / "run", report=False)
+    rows = dissected(
+        tmp_path / "run" / "line.pcapng",
+        "rtcp.pt", "rtcp.psfb.fmt", "rtcp.length_check", "_ws.malformed",
+        where="ip.src == 10.0.0.2",
+        options=["-d", "udp.port==49152-49153,rtcp"],
+    )  # fmt: skip
+    assert {row[3] for row in rows} == {""} and {row[2] for row in rows} == {"1"}
+    # RFC 4585 §6.3.1: payload-specific feedback of format 1.
+    requests = [row for row in rows if row[0] == "206"]
+    assert len(requests) > 5 and {row[1] for row in requests} == {"1"}
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
