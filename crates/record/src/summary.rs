@@ -201,7 +201,7 @@ summary! {
         /// first. Receivers that synchronise both delay the earlier one by as much.
         av_skew_s: Option<f64> = MILLISECONDS.described(
             "picture behind sound", "frame delay p50 − median mouth-to-ear delay of the session's speech",
-        ).source("talkspurt's own measure")
+        ).source("talkspurt's own measure").within(-1e6, f64::INFINITY)
             .titled("behind sound", "picture behind sound", "behind sound")
             .shown(&[View::Video.at(11).rank(5), View::StudyVideo.at(9).rank(18)]);
         /// Time that the first speech frame waited for the transport's handshake. A receiver that
