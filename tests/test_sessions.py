@@ -391,8 +391,8 @@ def test_what_cannot_be_repaired_is_refused(change, expected):
 
 
 def test_how_much_later_than_its_sound_a_picture_is_seen(tmp_path):
-    # On a wide line, sound waits for longer in its buffer than the picture takes.
-    early = talkspurt.run(call("5Mbit/s", flows=[sound()])).save(tmp_path / "early", report=False)
+    slow = sound(playout='{ buffer = "900ms" }')
+    early = talkspurt.run(call(flows=[slow])).save(tmp_path / "early", report=False)
     assert row_of(talkspurt.load(early), "video")["av_skew_s"] < 0
     result = talkspurt.run(call(flows=[sound()]))
     video, voice = row_of(result, "video"), row_of(result, "sound")
