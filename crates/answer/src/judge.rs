@@ -153,9 +153,16 @@ impl Question {
                 rank(one).cmp(&rank(other)).then_with(|| compare(&key(one), &key(other)))
             })
             .expect("two options or more");
-        self.verdict = if others(best).all(|other| is_better(best, other)) {
+        // Of pictures, none is best that another has a better mean than, though chance may explain it.
+        let least = self.instrument.measures.iter().map(|it| it.least);
+        let is_behind = |other: usize| {
+            let both = key(best).into_iter().zip(key(other)).zip(least.clone());
+            !self.instrument.calls && both.into_iter().any(|((own, its), least)| own - its > least)
+        };
+        let contested = measures > 1 && wins(best) > 0 && others(best).any(is_behind);
+        self.verdict = if !contested && others(best).all(|other| is_better(best, other)) {
             Verdict::Best
-        } else if is_beaten(best) {
+        } else if contested || is_beaten(best) {
             Verdict::TradeOff
         } else if wins(best) > 0 {
             Verdict::Ahead
