@@ -185,7 +185,8 @@ gauges! {
         .described("depth of DRED", "whole packets that opus_dred_parse covers").source("libopus 1.6");
     /// Rate that the congestion control of a session asks of its sources.
     TargetRate = 28, "target_rate", KILOBITS
-        .described("target rate", "NADA: r_ref").source("RFC 8698 §4.3");
+        .described("target rate", "NADA: r_ref; GCC: the estimate")
+        .source("RFC 8698 §4.3; libwebrtc");
     /// Queueing delay that the congestion control of a session sees, by one-way delays.
     QueueingDelay = 29, "queueing_delay_seen", MILLISECONDS.described(
         "queueing delay, seen",
@@ -196,6 +197,30 @@ gauges! {
         "x_curr, congestion",
         "queueing delay + 10 ms (loss / 1 %)² + 2 ms (marks / 1 %)²",
     ).source("RFC 8698 §4.2");
+    /// The delay-based estimate of GCC. Absent before the first.
+    DelayRate = 31, "delay_rate", KILOBITS
+        .described("delay-based rate", "0.85 of what arrives when delays grow, then rises")
+        .source("libwebrtc: AimdRateControl");
+    /// The loss-based estimate of GCC. Absent before the first.
+    LossRate = 32, "loss_rate", KILOBITS
+        .described("loss-based rate", "the bandwidth that explains the losses best")
+        .source("libwebrtc: LossBasedBweV2");
+    /// Rate at which packets arrive, by reports.
+    AcknowledgedRate = 33, "acknowledged_rate", KILOBITS
+        .described("acknowledged rate", "bytes ÷ time of the last second and 20 packets")
+        .source("libwebrtc: RobustThroughputEstimator");
+    /// Trend of one-way delays: above the threshold, a queue grows.
+    DelayTrend = 34, "delay_trend", Metric::of("1", "", 1.0, 2)
+        .described("trend of delays", "slope over 20 groups of packets × groups × 4")
+        .source("libwebrtc: TrendlineEstimator");
+    /// Trend from which the bottleneck counts as overused.
+    TrendThreshold = 35, "trend_threshold", Metric::of("1", "", 1.0, 2)
+        .described("threshold of the trend", "follows the trend slowly")
+        .source("libwebrtc: TrendlineEstimator");
+    /// What the trend says of the bottleneck: 0 normal, 1 underused, 2 overused.
+    Usage = 36, "usage", Metric::of("1", "", 1.0, 0)
+        .described("state of the detector", "2 if the trend stays above the threshold for 10 ms")
+        .source("libwebrtc: TrendlineEstimator");
 }
 
 /// Why received data was not used.

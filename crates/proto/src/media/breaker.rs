@@ -122,7 +122,7 @@ impl MediaController for Fixed {
     }
     fn decision(&self) -> Decision {
         let pacing = Rate::from_bps(self.rate.as_bps() / 4 * 5);
-        Decision { target: self.rate, pacing, stop: self.trip }
+        Decision { target: self.rate, pacing, stop: self.trip, ..Decision::default() }
     }
     fn observe(&self, tell: &mut dyn FnMut(Gauge, f64)) {
         let rate = if self.trip.is_some() { 0 } else { self.rate.as_bps() };

@@ -7,6 +7,7 @@
 //! both provide these.
 
 pub mod breaker;
+pub mod gcc;
 pub mod nada;
 mod pacer;
 
@@ -35,6 +36,10 @@ pub trait MediaController: Debug + Send {
     fn decision(&self) -> Decision;
     /// RTCP of the other side arrived, feedback or not.
     fn on_contact(&mut self, _now: Instant) {}
+    /// Receiver reports of the other side arrived (RFC 3550 §6.4).
+    fn on_receiver_report(&mut self, _now: Instant, _report: &ReceiverReport) {}
+    /// The receiver asks for this rate at most (REMB); zero for any.
+    fn on_receiver_limit(&mut self, _now: Instant, _limit: Rate) {}
     /// A packet left.
     fn on_sent(&mut self, _now: Instant, _sent: &Sent) {}
     /// The pacer's queue changed to this length.
@@ -45,6 +50,10 @@ pub trait MediaController: Debug + Send {
     }
     /// Its deadline was reached.
     fn on_timeout(&mut self, _now: Instant) {}
+    /// The next cluster of packets that it wants to be sent, until there is none.
+    fn take_cluster(&mut self) -> Option<Cluster> {
+        None
+    }
     /// Its quantities, for a probe.
     fn observe(&self, _tell: &mut dyn FnMut(Gauge, f64)) {}
 }
@@ -58,6 +67,44 @@ pub struct Sent {
     pub bytes: u32,
 }
 
+/// Packets that leave faster than the others, to learn whether the path carries that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// Its number, from 1; that of its packets in [`PacketReport::probe`].
+    pub id: u32,
+    /// The rate at which they leave.
+    pub rate: Rate,
+    /// It has what the rate carries in this time at least, and this many packets.
+    pub duration: Duration,
+    /// See there.
+    pub packets: u32,
+    /// What the rate carries in this time leaves at once.
+    pub spacing: Duration,
+}
+
+/// What receiver reports say since the ones before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverReport {
+    /// Round-trip time, if it is known.
+    pub rtt: Option<Duration>,
+    /// Packets lost, less those that came twice.
+    pub lost: i64,
+    /// Packets expected less those lost.
+    pub received: i64,
+}
+
+/// Format of feedback about single packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FeedbackFormat {
+    /// RFC 8888.
+    #[default]
+    Rfc8888,
+    /// Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01), which needs a header
+    /// extension of 8 bytes in each packet.
+    TransportWide,
+}
+
 /// What a feedback packet says beside its reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedbackInfo {
@@ -67,13 +114,17 @@ pub struct FeedbackInfo {
 }
 
 /// What a controller decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
     /// Rate at which all sources of the session together should encode, in the bytes that the controller
     /// counts.
     pub target: Rate,
     /// Rate at which packets leave.
     pub pacing: Rate,
+    /// Rate up to which padding fills what the sources leave.
+    pub padding: Rate,
+    /// Share of pictures that sources should skip, since too much is in flight.
+    pub skip: f64,
     /// Nothing is sent from now on, and why.
     pub stop: Option<Trip>,
 }
@@ -101,6 +152,10 @@ pub trait MediaControllerConfig: Validate {
     fn ecn(&self) -> Ecn;
     /// Time between two feedback packets; `None` for 50 to 250 ms by the rate, as deployed.
     fn feedback_interval(&self) -> Option<Duration>;
+    /// Format of the feedback that it needs.
+    fn feedback(&self) -> FeedbackFormat {
+        FeedbackFormat::Rfc8888
+    }
     /// The highest rate that it will decide on.
     fn max(&self) -> Rate;
 }
@@ -131,6 +186,8 @@ macro_rules! media_controllers {
 media_controllers! {
     /// Network-Assisted Dynamic Adaptation (RFC 8698).
     Nada(nada::Config) "nada";
+    /// Google Congestion Control as libwebrtc ships it.
+    Gcc(gcc::Config) "gcc";
     /// A fixed rate, until a circuit breaker of RFC 8083 stops the session.
     Fixed(breaker::Config) "fixed";
 }

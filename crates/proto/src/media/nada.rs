@@ -593,7 +593,7 @@ impl MediaController for Nada {
         Decision {
             target: rate((self.r_ref - self.shaping()).max(self.min)),
             pacing: rate((self.r_ref + self.shaping()).min(self.max)),
-            stop: None,
+            ..Decision::default()
         }
     }
 

@@ -31,6 +31,10 @@ pub struct PacketReport {
     pub arrived_untimed: bool,
     /// It was reported before.
     pub again: bool,
+    /// An earlier report said that it arrived.
+    pub arrived_before: bool,
+    /// The probe cluster in which it left.
+    pub probe: Option<u32>,
     /// Its ECN field as it arrived.
     pub ecn: Ecn,
     /// Its size in bytes, as the sender counts it.
@@ -114,6 +118,8 @@ impl SentPackets {
                     arrived,
                     arrived_untimed: arrival.is_some() && arrived.is_none(),
                     ecn,
+                    arrived_before: false,
+                    probe: None,
                     bytes: sent.bytes,
                 });
             }

@@ -18,6 +18,7 @@ mod dccp_stress;
 mod dccp_window;
 mod faster_restart;
 mod fuzz;
+mod goog_cc;
 mod hostile;
 mod linux_ackvec;
 mod linux_captures;
