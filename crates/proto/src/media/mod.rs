@@ -7,6 +7,7 @@
 //! both provide these.
 
 pub mod breaker;
+mod clusters;
 pub mod gcc;
 pub mod nada;
 mod pacer;
@@ -14,6 +15,7 @@ mod pacer;
 use std::fmt::Debug;
 
 use breaker::Trip;
+pub use clusters::Clusters;
 pub use pacer::Pacer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,8 @@ pub trait MediaController: Debug + Send {
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
     /// What it decided last.
     fn decision(&self) -> Decision;
+    /// Packets may leave from now on.
+    fn on_start(&mut self, _now: Instant) {}
     /// RTCP of the other side arrived, feedback or not.
     fn on_contact(&mut self, _now: Instant) {}
     /// Receiver reports of the other side arrived (RFC 3550 §6.4).
@@ -152,6 +156,10 @@ pub trait MediaControllerConfig: Validate {
     fn ecn(&self) -> Ecn;
     /// Time between two feedback packets; `None` for 50 to 250 ms by the rate, as deployed.
     fn feedback_interval(&self) -> Option<Duration>;
+    /// Packets leave together that do within this time.
+    fn burst(&self) -> Duration {
+        Duration::from_millis(5)
+    }
     /// Format of the feedback that it needs.
     fn feedback(&self) -> FeedbackFormat {
         FeedbackFormat::Rfc8888

@@ -86,7 +86,7 @@ impl Path {
         writeln!(text, "init {START} {start} -1 -1 {alr} {max} {min} 0 {}", 1.1_f32)
             .expect("memory");
         let mut controller = config.build();
-        controller.on_contact(micros(START));
+        controller.on_start(micros(START));
         let mut path = Self {
             rng: Rng::new(run, "goog-cc"),
             controller,

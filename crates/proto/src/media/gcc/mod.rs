@@ -88,6 +88,9 @@ impl MediaControllerConfig for Config {
     fn feedback_interval(&self) -> Option<Duration> {
         None
     }
+    fn burst(&self) -> Duration {
+        Duration::from_micros(WINDOW as u64)
+    }
     fn feedback(&self) -> FeedbackFormat {
         self.feedback
     }
@@ -155,6 +158,7 @@ struct Outcome {
 const INTERVAL: Duration = Duration::from_millis(25);
 /// Pacing, as a multiple of the target: with video, whose strict pacer libwebrtc asks for.
 const PACING: f64 = 1.1_f32 as f64;
+/// What may leave at once.
 const WINDOW: Micros = 40_000;
 /// Share of what arrives that a probe below it leaves.
 const AFTER_PROBE: f64 = 0.85;
@@ -476,7 +480,7 @@ impl MediaController for Gcc {
         self.on_outcomes(now, &outcomes, arrived);
     }
 
-    fn on_contact(&mut self, now: Instant) {
+    fn on_start(&mut self, now: Instant) {
         self.begin(now);
     }
 
