@@ -382,6 +382,8 @@ mod tests {
             reports.push(PacketReport {
                 stream: 1,
                 again: false,
+                arrived_before: false,
+                probe: None,
                 sequence,
                 sent: now,
                 arrived,

@@ -94,6 +94,8 @@ impl Path {
             reports.push(PacketReport {
                 stream: 1,
                 again: false,
+                arrived_before: false,
+                probe: None,
                 sequence: self.sequence,
                 sent: at,
                 arrived: (!is_lost).then(|| micros(arrived.max(newest))),
@@ -185,6 +187,8 @@ fn the_congestion_signal_settles_where_section_4_3_says() {
                 reports.push(PacketReport {
                     stream: 1,
                     again: false,
+                    arrived_before: false,
+                    probe: None,
                     sequence,
                     sent: now,
                     arrived: Some(now + delay),
