@@ -230,7 +230,7 @@ impl Receiver {
 
     /// A source packet arrived; returns those that can be restored now.
     pub(crate) fn on_source(&mut self, packet: &rtp::Packet) -> Vec<rtp::Packet> {
-        let mut bytes = Vec::with_capacity(packet.header_bytes() + packet.payload.len());
+        let mut bytes = Vec::with_capacity(packet.wire_bytes());
         wire::emit(packet, &mut bytes);
         parsed(&self.decoder.on_source(bytes.into()))
     }

@@ -1,15 +1,19 @@
 //! RTCP packets as reports: RFC 3550 §6, reduced size (RFC 5506), extended reports (RFC 3611 §4), and feedback
 //! (RFC 4585 §6, RFC 5104 §4, RFC 8888 §3). Transport-wide feedback and REMB are described by
 //! draft-holmer-rmcat-transport-wide-cc-extensions and draft-alvestrand-rmcat-remb, and read as libwebrtc
-//! does. `proto` reads report blocks, CNAMEs and the feedback of RFCs, for the ends of simulated calls too;
+//! does. `proto` reads report blocks, CNAMEs and feedback but for REMB, for the ends of simulated calls too;
 //! unlike these, a capture has reports of any participant, other types, and packets that were cut off.
 
 use serde::Serialize;
 use talkspurt_proto::octets::WireError;
 use talkspurt_proto::rtcp::congestion::Stream;
-use talkspurt_proto::rtcp::feedback::{IntraRequest, Lost, Message, RateLimit, Slice};
+use talkspurt_proto::rtcp::feedback::{
+    IntraRequest, Lost, Message, RateLimit, Slice, TRANSPORT_WIDE,
+};
 use talkspurt_proto::rtcp::wire::each_cname;
-use talkspurt_proto::rtcp::{Feedback, NtpTime, PSFB, RTPFB, ReportBlock, SenderInfo};
+use talkspurt_proto::rtcp::{
+    Feedback, NtpTime, PSFB, RTPFB, ReportBlock, SenderInfo, TransportWide,
+};
 
 // RFC 3550 §12.1 and RFC 3611 §2: packet types.
 const SR: u8 = 200;
@@ -18,8 +22,6 @@ const SDES: u8 = 202;
 const BYE: u8 = 203;
 const APP: u8 = 204;
 const XR: u8 = 207;
-/// Format of RTPFB.
-const TRANSPORT_WIDE: u8 = 15;
 
 /// What one packet of a compound says; of an extended report, one block. `sender` and `reporter` are the SSRC
 /// of the packet's sender, `media` and `ssrc` that of whom it is about.
@@ -60,7 +62,12 @@ pub enum Report {
     /// Generic NACK (RFC 4585 §6.2.1): the packets named by PID and BLP.
     Nack { sender: u32, media: u32, lost: Vec<u16> },
     /// Transport-wide feedback.
-    TransportWide(TransportWide),
+    TransportWide {
+        sender: u32,
+        media: u32,
+        #[serde(flatten)]
+        report: TransportWide,
+    },
     /// Congestion control feedback (RFC 8888 §3.1); the timestamp is in 1/65536 s.
     CongestionControl { sender: u32, timestamp: u32, streams: Vec<Stream> },
     /// TMMBR (RFC 5104 §4.2.1).
@@ -151,40 +158,6 @@ pub struct Voip {
     pub buffer_maximum_ms: u16,
     /// Its largest possible maximum.
     pub buffer_absolute_ms: u16,
-}
-
-/// Transport-wide feedback.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TransportWide {
-    /// SSRC of the packet's sender.
-    pub sender: u32,
-    /// SSRC of one media source.
-    pub media: u32,
-    /// Transport-wide sequence number of the first packet.
-    pub base: u16,
-    /// Packets reported on.
-    pub count: u16,
-    /// Origin of the arrival times: 24 bits, in 64 ms.
-    pub reference_time: u32,
-    /// Number of this feedback packet.
-    pub feedback_count: u8,
-    /// Packets received: number, and time since the one before, or the origin, in 250 µs. Times are all there
-    /// or all absent.
-    pub received: Vec<(u16, Option<i16>)>,
-}
-
-impl TransportWide {
-    /// Packets received, and their arrivals by the clock of the receiver in µs, whose origin is arbitrary.
-    pub fn arrivals_us(&self) -> impl Iterator<Item = (u16, Option<i64>)> {
-        let mut clock = i64::from(self.reference_time) * 64_000;
-        self.received.iter().map(move |(number, delta)| {
-            let at = delta.map(|delta| {
-                clock += i64::from(delta) * 250;
-                clock
-            });
-            (*number, at)
-        })
-    }
 }
 
 /// A packet was not read completely.
@@ -347,60 +320,11 @@ impl Part<'_> {
         Ok(())
     }
 
+    /// Also of feedback that is not complete, what is there.
     fn transport_wide(&self, read: &mut Vec<Report>) -> Result<(), WireError> {
         let (sender, media) = (u32_at(self.content, 0)?, u32_at(self.content, 4)?);
-        let (base, count) = (u16_at(self.content, 8)?, u16_at(self.content, 10)?);
-        let time = u32_at(self.content, 12)?;
-        let mut left = usize::from(count);
-        let mut number = base;
-        let mut rest = &self.content[16..];
-        // Packets received, each with the bytes of its time.
-        let mut sizes: Vec<(u16, u8)> = Vec::new();
-        while left > 0 {
-            let Some((chunk, behind)) = rest.split_first_chunk() else { break };
-            rest = behind;
-            let chunk = u16::from_be_bytes(*chunk);
-            let (symbols, symbol): (usize, &dyn Fn(usize) -> u16) = match chunk >> 14 {
-                // A run of one symbol; a list of symbols with one bit, or with two.
-                0 | 1 => (usize::from(chunk & 0x1fff), &|_| chunk >> 13),
-                2 => (14, &|place| chunk >> (13 - place) & 1),
-                _ => (7, &|place| chunk >> (12 - 2 * place) & 3),
-            };
-            for place in 0..symbols.min(left) {
-                match symbol(place) {
-                    0 => {}
-                    size => sizes.push((number, size as u8)),
-                }
-                number = number.wrapping_add(1);
-            }
-            left -= symbols.min(left);
-        }
-        // Without room for all times there are none: the sender of the media may ask for that.
-        let timed = rest.len() >= sizes.iter().map(|(_, size)| usize::from(*size)).sum();
-        let mut wrong = (left > 0).then_some(WireError::Truncated("RTCP transport-wide feedback"));
-        if timed && sizes.iter().any(|(_, size)| *size == 3) {
-            wrong = wrong.or(Some(WireError::Malformed("RTCP transport-wide feedback symbol")));
-        }
-        let timed = timed && wrong.is_none();
-        let mut delta = |size: u8| {
-            let (bytes, behind) = rest.split_at(size.into());
-            rest = behind;
-            match *bytes {
-                [high, low] => i16::from_be_bytes([high, low]),
-                _ => bytes[0].into(),
-            }
-        };
-        let received =
-            sizes.iter().map(|(number, size)| (*number, timed.then(|| delta(*size)))).collect();
-        read.push(Report::TransportWide(TransportWide {
-            sender,
-            media,
-            base,
-            count,
-            reference_time: time >> 8,
-            feedback_count: time as u8,
-            received,
-        }));
+        let (report, wrong) = TransportWide::read(&self.content[8..])?;
+        read.push(Report::TransportWide { sender, media, report });
         wrong.map_or(Ok(()), Err)
     }
 
@@ -417,6 +341,9 @@ impl Part<'_> {
             Message::CongestionControl(report) => {
                 let (timestamp, streams) = (report.timestamp, report.streams);
                 Report::CongestionControl { sender, timestamp, streams }
+            }
+            Message::TransportWide { media, report } => {
+                Report::TransportWide { sender, media, report }
             }
             Message::PictureLoss { media } => Report::PictureLoss { sender, media },
             Message::SliceLoss { media, slices } => Report::SliceLoss { sender, media, slices },

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use proptest::prelude::*;
 use talkspurt_capture::round_trip::{RoundTrip, round_trips};
-use talkspurt_capture::rtcp::{Report, TransportWide, parse, plain};
+use talkspurt_capture::rtcp::{Report, parse, plain};
 use talkspurt_proto::rtcp::feedback::{Feedback, Lost, Message};
-use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo, wire};
+use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo, TransportWide, wire};
 
 /// A packet of one type, whose length follows from the words.
 fn packet(count: u8, packet_type: u8, words: &[u32]) -> Vec<u8> {
@@ -26,7 +26,7 @@ fn steps() -> Vec<u8> {
 
 fn transport_wide(bytes: &[u8]) -> TransportWide {
     match parse(bytes).expect("complete").as_slice() {
-        [Report::TransportWide(one)] => one.clone(),
+        [Report::TransportWide { report, .. }] => report.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -417,7 +417,7 @@ fn feedback_as_tshark_reads_it() {
     let names = ["baseseq", "statuscount", "reftime", "pktcount", "recv_delta"]
         .map(|name| format!("rtpfb.transportcc.{name}"));
     agrees(&steps(), &names.each_ref().map(String::as_str), |report| {
-        let Report::TransportWide(one) = report else { return None };
+        let Report::TransportWide { report: one, .. } = report else { return None };
         let [base, count] = [one.base, one.count].map(i64::from);
         let head = [base, count, one.reference_time.into(), one.feedback_count.into()];
         // tshark prints times without a sign.

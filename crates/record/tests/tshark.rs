@@ -31,8 +31,8 @@ fn media(sequence: u16, marker: bool) -> rtp::Packet {
         sequence,
         timestamp: 0xffff_ff00_u32.wrapping_add(u32::from(sequence.wrapping_sub(65_534)) * 160),
         ssrc: 0xdead_beef,
-        csrc: None,
         payload: Payload::Real(payload.into()),
+        ..rtp::Packet::default()
     }
 }
 fn hex(payload: &Payload) -> String {

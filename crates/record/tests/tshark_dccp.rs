@@ -319,9 +319,15 @@ fn damage_shows_as_far_as_the_checksum_covers() {
 fn speech_over_dccp() {
     over_both(|version| {
         let payload = Payload::Real(Bytes::from_static(&[0x55; 160]));
-        let (payload_type, marker, sequence, timestamp, ssrc) = (0, true, 7, 160, 0xdead_beef);
-        let media =
-            rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc: None, payload };
+        let media = rtp::Packet {
+            payload_type: 0,
+            marker: true,
+            sequence: 7,
+            timestamp: 160,
+            ssrc: 0xdead_beef,
+            payload,
+            ..rtp::Packet::default()
+        };
         let mut bytes = Vec::new();
         wire::rtp::emit(&media, &mut bytes);
         let packet = Packet { payload: Frame::Rtp(media), ..every_type()[2].clone() };

@@ -138,9 +138,15 @@ fn every_kind_of_chunk() {
 fn speech_bundled_with_a_sack() {
     over_both(|version| {
         let payload = Payload::Real(Bytes::from_static(&[0x55; 33]));
-        let (payload_type, marker, sequence, timestamp, ssrc) = (3, true, 7, 160, 0xdead_beef);
-        let media =
-            rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc: None, payload };
+        let media = rtp::Packet {
+            payload_type: 3,
+            marker: true,
+            sequence: 7,
+            timestamp: 160,
+            ssrc: 0xdead_beef,
+            payload,
+            ..rtp::Packet::default()
+        };
         let one = Data { payload: Frame::Rtp(media), ..data(77, Number::Ssn(5), b"") };
         let next = Data { tsn: 78, number: Number::Ssn(6), ..one.clone() };
         let sack = Sack { cumulative: 9, a_rwnd: 9000, ..Sack::default() };

@@ -343,6 +343,8 @@ impl Media {
             timestamp: self.first_timestamp.wrapping_add(ticks),
             ssrc: 0,
             csrc: None,
+            transport: None,
+            padding: 0,
             payload,
         };
         self.on_packet(local, clock, (&mut packet, content), probe);

@@ -298,7 +298,7 @@ impl Control {
     /// A media packet leaves.
     pub(super) fn on_sent(&mut self, local: Instant, number: usize, packet: &rtp::Packet) {
         let payload = packet.payload.len() as u32;
-        let media = packet.header_bytes() as u32 + payload;
+        let media = packet.wire_bytes() as u32;
         let counted = match self.bytes {
             Bytes::Ip => media + self.lower_layers,
             Bytes::Payload => payload,
@@ -309,7 +309,7 @@ impl Control {
             let bytes = f64::from(bytes.max(1));
             *mean = if is_first { bytes } else { *mean + (bytes - *mean) / 16.0 };
         }
-        let sequence = self.sent.on_sent(local, packet.ssrc, packet.sequence, counted);
+        let sequence = self.sent.on_sent(local, packet.ssrc, packet.sequence, counted, None);
         self.pacer.on_sent(local, counted.into());
         let stream = &mut self.streams[number];
         let paused = stream.last_sent.replace(local).is_none_or(|at| local > at + PAUSE);

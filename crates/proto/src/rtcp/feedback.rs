@@ -1,8 +1,9 @@
-//! RTCP feedback messages: RFC 4585 §6, RFC 5104 §4.2 and §4.3, RFC 8888 §3.1.
+//! RTCP feedback messages: RFC 4585 §6, RFC 5104 §4.2 and §4.3, RFC 8888 §3.1, and transport-wide feedback.
 
 use serde::Serialize;
 
 use super::congestion::CongestionControl;
+use super::transport_wide::TransportWide;
 use super::wire::emit_header;
 use crate::octets::{WireError, at_least, u16_at, u32_at};
 
@@ -11,11 +12,13 @@ pub const RTPFB: u8 = 205;
 /// Payload-specific feedback (RFC 4585 §6.1).
 pub const PSFB: u8 = 206;
 
-// Formats of RTPFB: RFC 4585 §6.2, RFC 5104 §4.2, RFC 8888 §3.1.
+// Formats of RTPFB: RFC 4585 §6.2, RFC 5104 §4.2, RFC 8888 §3.1; and of no RFC.
 const NACK: u8 = 1;
 const TMMBR: u8 = 3;
 const TMMBN: u8 = 4;
 const CCFB: u8 = 11;
+/// Transport-wide feedback.
+pub const TRANSPORT_WIDE: u8 = 15;
 // Formats of PSFB: RFC 4585 §6.3, RFC 5104 §4.3.1.
 const PLI: u8 = 1;
 const SLI: u8 = 2;
@@ -55,6 +58,13 @@ pub enum Message {
     RateNotification(Vec<RateLimit>),
     /// Congestion control feedback (RFC 8888 §3.1).
     CongestionControl(CongestionControl),
+    /// Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
+    TransportWide {
+        /// SSRC of one media source.
+        media: u32,
+        /// The report.
+        report: TransportWide,
+    },
     /// Picture Loss Indication (RFC 4585 §6.3.1).
     PictureLoss {
         /// SSRC of the media source.
@@ -196,6 +206,7 @@ impl Message {
             Self::RateNotification(_) => (RTPFB, TMMBN, Some(0)),
             Self::FullIntra(_) => (PSFB, FIR, Some(0)),
             Self::CongestionControl(_) => (RTPFB, CCFB, None),
+            Self::TransportWide { media, .. } => (RTPFB, TRANSPORT_WIDE, Some(*media)),
             Self::PictureLoss { media } => (PSFB, PLI, Some(*media)),
             Self::SliceLoss { media, .. } => (PSFB, SLI, Some(*media)),
             Self::ReferencePicture { media, .. } => (PSFB, RPSI, Some(*media)),
@@ -212,6 +223,7 @@ impl Message {
             Self::Nack { lost, .. } => 4 * lost.len(),
             Self::RateRequest(limits) | Self::RateNotification(limits) => 8 * limits.len(),
             Self::CongestionControl(report) => report.content_bytes(),
+            Self::TransportWide { report, .. } => report.content_bytes(),
             Self::PictureLoss { .. } => 0,
             Self::SliceLoss { slices, .. } => 4 * slices.len(),
             Self::ReferencePicture { string, .. } => (2 + string.len()).next_multiple_of(4),
@@ -243,6 +255,7 @@ impl Message {
                 limits.iter().for_each(|limit| limit.emit(out));
             }
             Self::CongestionControl(report) => report.emit_content(out),
+            Self::TransportWide { report, .. } => report.emit_content(out),
             Self::PictureLoss { .. } => {}
             Self::SliceLoss { slices, .. } => {
                 for slice in slices {
@@ -320,6 +333,10 @@ impl Feedback {
             }
             (RTPFB, TMMBR) => Message::RateRequest(entries(8)?.map(RateLimit::read).collect()),
             (RTPFB, TMMBN) => Message::RateNotification(entries(8)?.map(RateLimit::read).collect()),
+            (RTPFB, TRANSPORT_WIDE) => match TransportWide::read(data)? {
+                (report, None) => Message::TransportWide { media, report },
+                (_, Some(wrong)) => return Err(wrong),
+            },
             (PSFB, PLI) => Message::PictureLoss { media },
             (PSFB, SLI) => {
                 let slices = entries(4)?.map(|entry| {

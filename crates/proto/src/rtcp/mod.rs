@@ -12,6 +12,7 @@ mod interval;
 mod ntp;
 pub mod packet_report;
 mod session;
+pub mod transport_wide;
 pub mod wire;
 
 pub use compound::{Compound, MAX_REPORTS, ReportBlock, SenderInfo};
@@ -19,3 +20,4 @@ pub use feedback::{Feedback, Lost, Message, PSFB, RTPFB};
 pub use ntp::NtpTime;
 pub use packet_report::{PacketReport, ReceivedPackets, SentPackets};
 pub use session::{Config, Session};
+pub use transport_wide::TransportWide;

@@ -15,7 +15,6 @@ mod sender;
 pub mod vp8;
 pub mod wire;
 
-pub use extension::{Element, Elements, Extension};
 pub use pictures::{Pictures, Requests};
 pub use receiver::{Arrival, Receiver, Reception};
 pub use sender::Sender;
@@ -24,8 +23,8 @@ use std::num::NonZeroU32;
 
 use crate::packet::Payload;
 
-/// An RTP packet without extension or padding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An RTP packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     /// Payload type (RFC 3551 §6: 0 is PCMU, 8 is PCMA).
     pub payload_type: u8,
@@ -40,6 +39,10 @@ pub struct Packet {
     /// The first contributing source: of a repair packet, the source that it protects (RFC 8627
     /// §4.2.1). Without the value 0, a packet is not longer in memory.
     pub csrc: Option<NonZeroU32>,
+    /// Transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions §2), in a header extension.
+    pub transport: Option<u16>,
+    /// Bytes of padding after the payload.
+    pub padding: u8,
     /// Encoded media.
     pub payload: Payload,
 }
@@ -48,11 +51,24 @@ pub struct Packet {
 pub const HEADER_BYTES: usize = 12;
 /// Bytes of a contributing source in the header (RFC 3550 §5.1).
 pub const CSRC_BYTES: usize = 4;
+/// Bytes of the header extension with a transport-wide sequence number (RFC 8285 §4.2).
+pub const TRANSPORT_BYTES: usize = 8;
 
 impl Packet {
-    /// Bytes of header: [`HEADER_BYTES`], and [`CSRC_BYTES`] with a contributing source.
+    /// Bytes of header: [`HEADER_BYTES`], [`CSRC_BYTES`] with a contributing source, and [`TRANSPORT_BYTES`] with
+    /// a transport-wide sequence number.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
-        HEADER_BYTES + if self.csrc.is_some() { CSRC_BYTES } else { 0 }
+        HEADER_BYTES
+            + if self.csrc.is_some() { CSRC_BYTES } else { 0 }
+            + if self.transport.is_some() { TRANSPORT_BYTES } else { 0 }
+    }
+
+    /// Length on the wire in bytes.
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        self.header_bytes() + self.payload.len() + usize::from(self.padding)
     }
 }
+
+const _: () = assert!(size_of::<Packet>() == 56);

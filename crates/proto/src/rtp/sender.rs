@@ -88,6 +88,8 @@ impl Sender {
             timestamp: self.first_timestamp.wrapping_add(media_offset),
             ssrc: self.ssrc,
             csrc: None,
+            transport: None,
+            padding: 0,
             payload,
         }
     }

@@ -14,7 +14,7 @@ const RATE: u32 = 8000;
 
 fn packet(sequence: u16, timestamp: u32) -> Packet {
     let payload = Payload::Virtual { offset: 0, len: 160 };
-    Packet { payload_type: 0, marker: false, sequence, timestamp, ssrc: 7, csrc: None, payload }
+    Packet { sequence, timestamp, ssrc: 7, payload, ..Packet::default() }
 }
 fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)

@@ -362,9 +362,15 @@ fn section_9_3_the_parser_of_whole_packets_says_so_too() {
 #[test]
 fn rfc_5762_section_4_1_media_is_the_application_data() {
     let payload = Payload::Real(Bytes::from_static(b"speech"));
-    let (payload_type, marker, sequence, timestamp, ssrc) = (0, true, 1, 2, 3);
-    let media =
-        rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc: None, payload };
+    let media = rtp::Packet {
+        payload_type: 0,
+        marker: true,
+        sequence: 1,
+        timestamp: 2,
+        ssrc: 3,
+        payload,
+        ..rtp::Packet::default()
+    };
     let mut data = Packet { payload: Frame::Rtp(media), ..packet(SEQ, Kind::Data) };
     data.cscov = 1;
     let mut bytes = emit(&data, &ends());

@@ -15,8 +15,8 @@ fn speech(sequence: u16, payload: &[u8]) -> Frame {
         sequence,
         timestamp: u32::from(sequence) * 160,
         ssrc: 0xdead_beef,
-        csrc: None,
         payload: Payload::Real(Bytes::copy_from_slice(payload)),
+        ..Packet::default()
     })
 }
 fn report() -> Frame {

@@ -98,8 +98,8 @@ fn payload_specific_messages() {
     assert_eq!(bytes(&message), packet([0x84, PSFB], 4, 0, &content));
     let message = Message::Application { media: MEDIA, data: vec![1, 2, 3, 4] };
     assert_eq!(bytes(&message), packet([0x8f, PSFB], 3, MEDIA, &[1, 2, 3, 4]));
-    let message = Message::Other { packet_type: RTPFB, format: 15, media: MEDIA, data: vec![9; 8] };
-    assert_eq!(bytes(&message), packet([0x8f, RTPFB], 4, MEDIA, &[9; 8]));
+    let message = Message::Other { packet_type: RTPFB, format: 14, media: MEDIA, data: vec![9; 8] };
+    assert_eq!(bytes(&message), packet([0x8e, RTPFB], 4, MEDIA, &[9; 8]));
 }
 
 /// RFC 4585 §6.1: a packet has at least one message.

@@ -14,8 +14,8 @@ fn speech(sequence: u16) -> Frame {
         sequence,
         timestamp: u32::from(sequence) * 160,
         ssrc: 7,
-        csrc: None,
         payload: Payload::Virtual { offset: u64::from(sequence) * 160, len: 160 },
+        ..rtp::Packet::default()
     })
 }
 

@@ -36,8 +36,8 @@ fn stream(first: u16, count: u16) -> Vec<Bytes> {
             sequence: first.wrapping_add(number),
             timestamp: 0xffff_ff00_u32.wrapping_add(u32::from(number) * 160),
             ssrc: SSRC,
-            csrc: None,
             payload: Payload::Real(payload.into()),
+            ..Packet::default()
         };
         wire::emit(&packet, &mut bytes);
         Bytes::from(bytes)

@@ -8,7 +8,9 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, ResetCode, WireSeq};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload, Quote, Quoted};
-use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
+use talkspurt_proto::rtcp::{
+    Compound, Feedback, Message, NtpTime, ReportBlock, SenderInfo, TransportWide,
+};
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, WireError, pattern};
@@ -66,12 +68,48 @@ fn media() -> impl Strategy<Value = rtp::Packet> {
         any::<u16>(),
         any::<u32>(),
         any::<u32>(),
-        any::<Option<std::num::NonZeroU32>>(),
+        any::<(Option<std::num::NonZeroU32>, Option<u16>, u8)>(),
         payload(),
     )
-        .prop_map(|(payload_type, marker, sequence, timestamp, ssrc, csrc, payload)| {
-            rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc, payload }
+        .prop_map(|(payload_type, marker, sequence, timestamp, ssrc, rare, payload)| {
+            let (csrc, transport, padding) = rare;
+            rtp::Packet {
+                payload_type,
+                marker,
+                sequence,
+                timestamp,
+                ssrc,
+                csrc,
+                transport,
+                padding,
+                payload,
+            }
         })
+}
+
+/// Feedback on packets of which some were lost and the last one came.
+fn transport_wide() -> impl Strategy<Value = Feedback> {
+    let status = prop_oneof![
+        3 => Just(None),
+        3 => (0_i16..256).prop_map(Some),
+        1 => any::<i16>().prop_map(Some),
+    ];
+    // Runs, and statuses in any order.
+    let statuses = prop::collection::vec((status, prop_oneof![Just(1_usize), 1_usize..30]), 0..60);
+    (any::<(u32, u32, u16, u8)>(), 0_u32..1 << 24, statuses).prop_map(
+        |((sender, media, base, feedback_count), reference_time, runs)| {
+            let statuses = runs.into_iter().flat_map(|(status, times)| vec![status; times]);
+            let statuses: Vec<_> = statuses.chain([Some(7)]).collect();
+            let numbered = (0..).zip(&statuses);
+            let received = numbered.filter_map(|(place, delta)| {
+                delta.map(|delta| (base.wrapping_add(place), Some(delta)))
+            });
+            let received = received.collect();
+            let count = statuses.len() as u16;
+            let report = TransportWide { base, count, reference_time, feedback_count, received };
+            Feedback { sender, message: Message::TransportWide { media, report } }
+        },
+    )
 }
 
 fn block() -> impl Strategy<Value = ReportBlock> {
@@ -94,12 +132,14 @@ fn compound() -> impl Strategy<Value = Compound> {
         SenderInfo { ntp: NtpTime(ntp), rtp_timestamp, packets, octets }
     });
     let blocks = prop::collection::vec(block(), 0..=31);
-    (any::<u32>(), prop::option::of(info), blocks, "\\PC{0,60}", any::<bool>()).prop_map(
-        |(ssrc, sender, reports, cname, bye)| Compound {
+    let feedback = prop::collection::vec(transport_wide(), 0..2);
+    (any::<u32>(), prop::option::of(info), blocks, "\\PC{0,60}", feedback, any::<bool>()).prop_map(
+        |(ssrc, sender, reports, cname, feedback, bye)| Compound {
             ssrc,
             sender,
             reports,
             cname,
+            feedback,
             bye,
             ..Compound::default()
         },
@@ -446,6 +486,7 @@ fn rfc_3550_section_5_1_csrc_extension_and_padding_are_read_over() {
     let packet = wire::rtp::parse(&bytes.clone().into(), Hints::default()).expect("well formed");
     assert_eq!(packet.payload, Payload::Real(Bytes::from_static(b"speech")));
     assert_eq!((packet.marker, packet.sequence, packet.timestamp, packet.ssrc), (true, 1, 2, 3));
+    assert_eq!((packet.transport, packet.padding), (None, 3));
     let last = bytes.len() - 1;
     for bad in [0, 10, 255] {
         bytes[last] = bad;
@@ -500,9 +541,15 @@ fn the_pattern_shows_its_own_offset() {
 #[test]
 fn speech_over_tcp_is_speech_again() {
     let payload = Payload::Real(Bytes::from_static(b"sixteen bytes it"));
-    let (payload_type, marker, sequence, timestamp, ssrc) = (8, true, 1, 2, 3);
-    let packet =
-        rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, csrc: None, payload };
+    let packet = rtp::Packet {
+        payload_type: 8,
+        marker: true,
+        sequence: 1,
+        timestamp: 2,
+        ssrc: 3,
+        payload,
+        ..rtp::Packet::default()
+    };
     let framed = rfc4571::frame(&Frame::Rtp(packet.clone())).expect("short");
     let body = Body::Tcp(Segment { payload: Payload::Real(framed), ..Segment::default() });
     let address: IpAddr = Ipv6Addr::LOCALHOST.into();

@@ -88,9 +88,11 @@ fn add_rtp(hash: Hash, packet: &rtp::Packet) -> Hash {
     let [first, second] = packet.sequence.to_le_bytes();
     let form = 1 | u8::from(real) << 2 | u8::from(packet.marker) << 3;
     let fixed = quarters([form, packet.payload_type, first, second]);
-    // No contributing source is 0.
+    // No contributing source is 0, and so is no extension.
     let csrc = packet.csrc.map_or(0, u32::from);
-    hash.pair(halves(fixed, len), offset).pair(halves(packet.timestamp, packet.ssrc), csrc.into())
+    let transport = packet.transport.map_or(0, |number| 1 << 16 | u32::from(number));
+    let rare = halves(csrc, transport << 8 | u32::from(packet.padding));
+    hash.pair(halves(fixed, len), offset).pair(halves(packet.timestamp, packet.ssrc), rare)
 }
 
 #[inline(never)]

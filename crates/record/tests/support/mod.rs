@@ -90,8 +90,8 @@ pub fn rtp(index: u32, payload_bytes: usize) -> Body {
         sequence: index as u16,
         timestamp: 160 * index,
         ssrc: 7,
-        csrc: None,
         payload: Payload::Real(Bytes::from(vec![0; payload_bytes])),
+        ..rtp::Packet::default()
     }))
 }
 

@@ -8,14 +8,15 @@ use talkspurt_proto::octets::Hints;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtcp::congestion::{CongestionControl, Metric, Stream};
-use talkspurt_proto::rtcp::{Message, ReceivedPackets, SentPackets};
+use talkspurt_proto::rtcp::{Message, PacketReport, ReceivedPackets, SentPackets};
 use talkspurt_proto::rtp::rtx::{History, OSN_BYTES, original};
 use talkspurt_proto::rtp::{Packet, Pictures, Sender};
 use talkspurt_proto::{Duration, Ecn, Instant, Rate};
 
 use super::Script;
 
-const SSRCS: [u32; 3] = [1, 2, 0xffff_ffff];
+/// Transport-wide feedback is on the first one.
+const SSRCS: [u32; 3] = [0, 2, 0xffff_ffff];
 /// NADA over any rates, at one rate, and by its authors; and a fixed rate.
 fn controllers() -> [Config; 4] {
     let mbps = |rate: u64| Rate::from_bps(rate * 1_000_000);
@@ -54,7 +55,7 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
                 let ssrc = script.pick(&SSRCS);
                 sequence = sequence.wrapping_add(u16::from(what & 3));
                 let bytes = u32::from(script.u16());
-                let number = sent.on_sent(now, ssrc, sequence, bytes);
+                let number = sent.on_sent(now, ssrc, sequence, bytes, None);
                 controller.on_sent(now, &Sent { sequence: number, bytes });
             }
             2 => now += Duration::from_micros(u64::from(script.u16()) << (what & 0x1f).min(16)),
@@ -66,7 +67,11 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
             4 => {
                 let streams = received.report(now, usize::from(script.byte()));
                 let report = CongestionControl { streams, timestamp: script.u32() };
-                tell(now, &mut sent, &report, controller.as_mut());
+                tell(now, sent.on_report(now, &report), controller.as_mut());
+                if let Some(mut report) = received.transport_wide(usize::from(script.byte())) {
+                    report.reference_time ^= script.u32() >> 8;
+                    tell(now, sent.on_transport_wide(now, &report), controller.as_mut());
+                }
             }
             5 => {
                 let count = usize::from(script.byte());
@@ -75,7 +80,7 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
                 let ssrc = script.pick(&SSRCS);
                 let streams = vec![Stream { ssrc, begin, metrics }];
                 let report = CongestionControl { streams, timestamp: script.u32() };
-                tell(now, &mut sent, &report, controller.as_mut());
+                tell(now, sent.on_report(now, &report), controller.as_mut());
             }
             6 => {
                 let bytes = Bytes::copy_from_slice(script.bytes(usize::from(what & 0x1f) << 3));
@@ -83,9 +88,14 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
                     continue;
                 };
                 for feedback in &compound.feedback {
-                    if let Message::CongestionControl(report) = &feedback.message {
-                        tell(now, &mut sent, report, controller.as_mut());
-                    }
+                    let told = match &feedback.message {
+                        Message::CongestionControl(report) => sent.on_report(now, report),
+                        Message::TransportWide { report, .. } => {
+                            sent.on_transport_wide(now, report)
+                        }
+                        _ => continue,
+                    };
+                    tell(now, told, controller.as_mut());
                 }
             }
             _ => controller.on_queue(now, u64::from(script.u32())),
@@ -162,11 +172,9 @@ fn repair(script: &mut Script<'_>, nack: bool) {
 
 fn tell(
     now: Instant,
-    sent: &mut SentPackets,
-    report: &CongestionControl,
+    (reports, rtt): (Vec<PacketReport>, Option<Duration>),
     controller: &mut dyn MediaController,
 ) {
-    let (reports, rtt) = sent.on_report(now, report);
     assert!(
         reports
             .windows(2)
