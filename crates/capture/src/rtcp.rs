@@ -5,10 +5,11 @@
 //! unlike these, a capture has reports of any participant, other types, and packets that were cut off.
 
 use serde::Serialize;
+use talkspurt_proto::Rate;
 use talkspurt_proto::octets::WireError;
 use talkspurt_proto::rtcp::congestion::Stream;
 use talkspurt_proto::rtcp::feedback::{
-    IntraRequest, Lost, Message, RateLimit, Slice, TRANSPORT_WIDE,
+    IntraRequest, Lost, Message, RateLimit, Slice, TRANSPORT_WIDE, remb,
 };
 use talkspurt_proto::rtcp::wire::each_cname;
 use talkspurt_proto::rtcp::{
@@ -364,12 +365,10 @@ impl Part<'_> {
 
 /// A word `REMB`, the number of SSRCs, a rate with 6 bits of exponent and 18 of mantissa, and the SSRCs.
 fn maximum_rate(sender: u32, data: &[u8], read: &mut Vec<Report>) -> Result<(), WireError> {
-    let bits = u32_at(data, 4)?;
-    let rate = u128::from(bits & 0x3_ffff) << (bits >> 18 & 0x3f);
-    let count = (bits >> 24) as usize;
+    let count = (u32_at(data, 4)? >> 24) as usize;
+    let bps = remb(data).map_or(0, Rate::as_bps);
     let ssrcs = ssrcs(&data[8..], count);
     let complete = ssrcs.len() == count;
-    let bps = u64::try_from(rate).unwrap_or(u64::MAX);
     read.push(Report::MaximumRate { sender, bps, ssrcs });
     if complete { Ok(()) } else { Err(WireError::Truncated("RTCP REMB")) }
 }

@@ -466,7 +466,7 @@ impl Recording {
                 Note::Generated { index, bytes, captured: instant(captured) }
             }
             What::Picture { is_key } => Note::Picture { is_key },
-            What::Repair { bytes } => Note::Repair { bytes },
+            What::Repair { bytes, is_padding } => Note::Repair { bytes, is_padding },
             What::HandedOver { index } => Note::HandedOver { index },
             What::Discarded { index } => Note::Discarded { index },
             What::Delivered { index, bytes } => Note::Delivered { index, bytes },

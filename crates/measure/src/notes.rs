@@ -33,6 +33,7 @@ pub(crate) enum What {
     },
     Repair {
         bytes: u32,
+        is_padding: bool,
     },
     HandedOver {
         index: u32,
@@ -208,7 +209,9 @@ impl Probe for Log {
                 What::Generated { index: *index, bytes: *bytes, captured: captured.as_nanos() }
             }
             Note::Picture { is_key } => What::Picture { is_key: *is_key },
-            Note::Repair { bytes } => What::Repair { bytes: *bytes },
+            Note::Repair { bytes, is_padding } => {
+                What::Repair { bytes: *bytes, is_padding: *is_padding }
+            }
             Note::HandedOver { index } => What::HandedOver { index: *index },
             Note::Discarded { index } => What::Discarded { index: *index },
             Note::Delivered { index, bytes } => What::Delivered { index: *index, bytes: *bytes },

@@ -54,9 +54,9 @@ impl Order {
 
 fn fits(what: &What, latest: u64) -> bool {
     match *what {
-        What::Generated { bytes, .. } | What::Delivered { bytes, .. } | What::Repair { bytes } => {
-            bytes <= LONGEST
-        }
+        What::Generated { bytes, .. }
+        | What::Delivered { bytes, .. }
+        | What::Repair { bytes, .. } => bytes <= LONGEST,
         What::Sent { bytes, transport, media, payload, .. } => {
             let layers = [transport.into(), media.into(), payload];
             bytes <= LONGEST && layers.iter().all(|layer: &u32| *layer <= LONGEST)

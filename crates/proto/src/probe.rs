@@ -202,10 +202,12 @@ pub enum Note<'a> {
         /// It is decodable without those before it.
         is_key: bool,
     },
-    /// Peer: a packet of parity or a retransmission left for the transport.
+    /// Peer: a packet of parity or a retransmission left for the transport, or one that only fills the path.
     Repair {
         /// Bytes of the RTP packet.
         bytes: u32,
+        /// It repairs nothing.
+        is_padding: bool,
     },
     /// Peer: the frame left the send queue for the transport.
     HandedOver {

@@ -43,7 +43,7 @@ pub struct Stats {
     /// Packets and bytes of feedback about what each peer sends.
     feedback: BTreeMap<u32, (u64, u64)>,
     /// Packets and bytes of parity and retransmissions that each peer sends.
-    repair: BTreeMap<u32, (u64, u64)>,
+    repair: BTreeMap<(u32, bool), (u64, u64)>,
     /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
     /// Packets that a router cut and of which fragments are on their way, by sending peer and number.
@@ -202,10 +202,10 @@ impl Stats {
                 summary.feedback_packets = Some(*packets);
                 summary.feedback_bytes = Some(*bytes);
             }
-            if let Some((packets, bytes)) = self.repair.get(&(direction.peer as u32)) {
-                summary.repair_packets = Some(*packets);
-                summary.repair_bytes = Some(*bytes);
-            }
+            let beside =
+                |is_padding| self.repair.get(&(direction.peer as u32, is_padding)).copied();
+            (summary.repair_packets, summary.repair_bytes) = beside(false).unzip();
+            (summary.padding_packets, summary.padding_bytes) = beside(true).unzip();
             // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
             let own = self.accounts[other].is_none().then_some(direction.peer);
@@ -315,9 +315,9 @@ impl Stats {
                 self.account(peer)?.video.as_mut()?.next_is_key = Some(*is_key);
                 return None;
             }
-            (Place::Peer(peer), Note::Repair { bytes }) => {
+            (Place::Peer(peer), Note::Repair { bytes, is_padding }) => {
                 if self.window.holds(now) {
-                    let (packets, total) = self.repair.entry(peer).or_default();
+                    let (packets, total) = self.repair.entry((peer, *is_padding)).or_default();
                     (*packets, *total) = (*packets + 1, *total + u64::from(*bytes));
                 }
                 return None;

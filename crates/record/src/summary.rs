@@ -88,6 +88,13 @@ summary! {
         /// Bytes of these RTP packets, without the headers of the layers below.
         repair_bytes: Option<u64> = BYTES.known_to_sender()
             .described("repair bytes", "Σ length of RTP packets of repair");
+        /// Packets that only fill the path, since a controller probes it or grows with losses: repeated
+        /// media, or padding alone. They count as sent packets, too. Null without any.
+        padding_packets: Option<u64> = PACKETS.known_to_sender()
+            .described("padding", "counted when sent").source("RFC 3550 §5.1, RFC 4588");
+        /// Bytes of these RTP packets, without the headers of the layers below.
+        padding_bytes: Option<u64> = BYTES.known_to_sender()
+            .described("padding bytes", "Σ length of RTP packets of padding");
         /// Packets that the other end rejected on arrival: wrong checksum, numbers outside its windows,
         /// wrong tag, or unexpected. TCP rejects data it already has. Packets of a side without a
         /// source count for the side with one.

@@ -334,8 +334,8 @@ class MeasureOptions(LiveOutput):
     codec
         Codec of talkspurts, as in scenarios; tfrc-tb with pcmu steps down to G.726.
     controller
-        Congestion control of video: nada (RFC 8698), or fixed, the highest rate until a circuit
-        breaker of RFC 8083 ends it.
+        Congestion control of video: gcc (libwebrtc's), nada (RFC 8698), or fixed, the highest
+        rate until a circuit breaker of RFC 8083 ends it.
     up
         Only from here to the server.
     down
@@ -357,7 +357,7 @@ class MeasureOptions(LiveOutput):
     rate: str = "64kbit/s"
     packet: Whole | None = None
     codec: str = "pcmu"
-    controller: Literal["nada", "fixed"] | None = None
+    controller: Literal["gcc", "nada", "fixed"] | None = None
     up: Flag = False
     down: Flag = False
     both: Flag = False

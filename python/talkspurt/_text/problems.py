@@ -66,7 +66,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "webrtc",
-        ('controller = { kind = "nada" }', 'transport.kind = "sctp"'),
+        ('controller = { kind = "gcc" }', 'transport.kind = "sctp"'),
         "RTP media over UDP that react, or data channels",
     ),
     ("mptcp mpquic", ('transport.kind = "sctp"',), "with `paths`"),
@@ -77,9 +77,9 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("udplite", ('transport.kind = "udp"', 'transport.kind = "dccp"'), ""),
     (
-        "gcc googcc scream sqp transportcc remb",
-        ('controller = { kind = "nada" }',),
-        "in a flow of RTP over UDP, which reacts to delay and loss",
+        "scream sqp",
+        ('controller = { kind = "nada" }', 'controller = { kind = "gcc" }'),
+        "in a flow of RTP over UDP, which react to delay and loss",
     ),
     ("bbr1 bbrv1 bbr2 bbrv2", ('controller = "bbr"',), "which is BBR version 3"),
     (
@@ -118,6 +118,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtp srtp rtpudp", ('transport.kind = "udp"',)),
     ("http http1 http2 websocket websockets rtmp dash hls", ('transport.kind = "tcp"',)),
     ("tfrctb", ('transport = { kind = "tfrc", rate = { token_bucket = {} } }',)),
+    ("gcc googcc goog transportcc remb", ('controller = { kind = "gcc" }',)),
     ("bbr3 bbrv3", ('controller = "bbr"',)),
     ("fifo pfifo bfifo pfifofast taildrop", ('queue = { kind = "droptail", packets = 100 }',)),
     ("tbf htb hfsc", ('queue.kind = "shaper"',)),

@@ -518,6 +518,10 @@ impl Incoming {
                     member.lock().control.on_rtcp(local, compound, probe);
                 }
                 let rtt = session.rtcp.on_report(local, compound);
+                let blocks = &compound.reports;
+                if let Some(member) = session.control.as_ref().filter(|_| !blocks.is_empty()) {
+                    member.lock().control.on_receiver_reports(local, blocks, rtt);
+                }
                 session.on_requests(compound);
                 if let Some(packets) = self.packets.as_mut().filter(|_| session.rtcp.peer_left()) {
                     packets.end();

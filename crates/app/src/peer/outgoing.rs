@@ -77,6 +77,8 @@ impl Link<'_> {
 
 /// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
 const REPAIR: u32 = u32::MAX;
+/// The same for padding.
+const PADDING: u32 = u32::MAX - 1;
 
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
@@ -307,7 +309,7 @@ impl Outgoing {
             let Some(packet) = history.and_then(|it| it.again(local, *sequence, link.rtt)) else {
                 continue;
             };
-            let frame = Frame::Rtp(packet);
+            let frame = numbered(Frame::Rtp(packet), link);
             if goes && prefix + frame.wire_bytes() <= room(local, transport, link) {
                 self.leave(local, REPAIR, frame, transport, link, probe);
             } else {
@@ -334,6 +336,9 @@ impl Outgoing {
             self.give_up(local, clock, probe);
             return;
         }
+        if let Some(it) = &mut link.control {
+            it.control.start(local);
+        }
         if let Some(asked) = link.asked.take() {
             self.answer(local, &asked, transport, link, probe);
         }
@@ -342,9 +347,10 @@ impl Outgoing {
             self.drain(local, transport, link, probe);
         }
         let Some(media) = &mut self.media else { return };
-        let backlog = link.control.as_ref().map(|it| it.control.backlog());
-        if backlog.is_some() || media.history.is_some() {
-            self.source.set_backlog(backlog.unwrap_or_default().max(self.queue.wait(local)));
+        let control = link.control.as_ref().map(|it| (it.control.backlog(), it.control.skip()));
+        if control.is_some() || media.history.is_some() {
+            let (backlog, skip) = control.unwrap_or_default();
+            self.source.set_backlog(backlog.max(self.queue.wait(local)), skip);
         }
         let mut found = Vec::new();
         while let Some(unit) = &mut self.source.take(local) {
@@ -355,19 +361,23 @@ impl Outgoing {
             }
             note_generated(local, clock, unit, probe);
             let (index, is_speech) = (unit.index, !unit.keep_alive);
-            let frame = frame(Some(media), unit);
+            let frame = numbered(frame(Some(media), unit), link);
             let repair = match (&frame, &mut media.repair) {
                 (Frame::Rtp(packet), Some(repair)) => repair.on_packet(local, packet, is_speech),
                 _ => Vec::new(),
             };
             found.push((index, frame));
-            found.extend(repair.into_iter().map(|frame| (REPAIR, frame)));
+            found.extend(repair.into_iter().map(|frame| (REPAIR, numbered(frame, link))));
         }
         let (is_over, ssrc) = (self.source.is_done(local), media.rtp.ssrc());
         let rest = media.repair.as_mut().map(|repair| repair.end_block(local, is_over, ssrc));
-        found.extend(rest.into_iter().flatten().map(|frame| (REPAIR, frame)));
+        let rest = rest.into_iter().flatten();
+        found.extend(rest.map(|frame| (REPAIR, numbered(frame, link))));
         let prefix = self.prefix();
         for (index, frame) in found {
+            if let Some(it) = &mut link.control {
+                it.control.on_packet_queued(frame.wire_bytes());
+            }
             let room = room(local, transport, link);
             if self.queue.is_empty() && prefix + frame.wire_bytes() <= room {
                 self.leave(local, index, frame, transport, link, probe);
@@ -380,6 +390,37 @@ impl Outgoing {
         if let Some(it) = &mut link.control {
             it.control.on_queue(local, it.number, self.queue.bytes());
         }
+        self.fill(local, transport, link, probe);
+    }
+
+    /// Sends the padding that the control wants, if this flow has packets to repeat.
+    fn fill<P: Probe>(
+        &mut self,
+        local: Instant,
+        transport: &mut Transport,
+        link: &mut Link<'_>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let prefix = self.prefix();
+        while self.fills()
+            && let Some(bytes) = link.control.as_ref().and_then(|it| it.control.padding(local))
+            && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
+        {
+            let frame = numbered(Frame::Rtp(history.padding(bytes)), link);
+            if prefix + frame.wire_bytes() > transport.send_capacity() {
+                break;
+            }
+            self.leave(local, PADDING, frame, transport, link, probe);
+        }
+        if let Some(it) = &mut link.control {
+            it.control.end_burst(local);
+        }
+    }
+
+    /// True if it can send padding: it repairs what it sends, and something of it has left.
+    fn fills(&self) -> bool {
+        let media = self.media.as_ref().filter(|media| media.rtp.packets() > 0);
+        media.is_some_and(|media| media.history.is_some())
     }
 
     fn drain<P: Probe>(
@@ -420,22 +461,22 @@ impl Outgoing {
         &mut self,
         local: Instant,
         index: u32,
-        frame: Frame,
+        mut frame: Frame,
         transport: &mut Transport,
         link: &mut Link<'_>,
         probe: &mut Stamped<'_, P>,
     ) {
-        if let Frame::Rtp(packet) = &frame {
+        if let Frame::Rtp(packet) = &mut frame {
             if let Some(it) = &mut link.control {
-                it.control.on_sent(local, it.number, packet);
+                it.control.on_sent(local, it.number, packet, index == PADDING);
             }
             if let Some(media) = &mut self.media
                 && let Some(history) = &mut media.history
             {
-                if index == REPAIR {
-                    history.on_repeated(local, packet);
-                } else {
-                    history.on_sent(local, packet, link.rtt);
+                match index {
+                    REPAIR => history.on_repeated(local, packet),
+                    PADDING => {}
+                    _ => history.on_sent(local, packet, link.rtt),
                 }
             }
         }
@@ -469,7 +510,9 @@ impl Outgoing {
 
     /// When a packet that waits for the pacer may leave. One that waits for the transport leaves at its word.
     pub(super) fn paced(&self, local: Instant, it: &Controlled<'_>) -> Option<Instant> {
-        Some(it.control.opens(it.number)).filter(|at| *at > local && !self.queue.is_empty())
+        let opens = Some(it.control.opens(it.number)).filter(|_| !self.queue.is_empty());
+        let fills = it.control.fills().filter(|_| self.fills());
+        earlier(opens.filter(|at| *at > local), fills.filter(|at| *at > local))
     }
 
     /// RFC 4571 §2: two length bytes precede each media packet in a stream.
@@ -516,6 +559,14 @@ fn room(local: Instant, transport: &Transport, link: &Link<'_>) -> usize {
     if waits { 0 } else { transport.send_capacity() }
 }
 
+/// The frame as it will leave: with room for a transport-wide sequence number, if packets have one.
+fn numbered(mut frame: Frame, link: &Link<'_>) -> Frame {
+    if let Frame::Rtp(packet) = &mut frame {
+        packet.transport = link.control.as_ref().filter(|it| it.control.is_numbered()).map(|_| 0);
+    }
+    frame
+}
+
 /// Hands a frame to the transport, which has room for it and its length prefix.
 #[inline(always)]
 fn hand_over<P: Probe>(
@@ -528,10 +579,11 @@ fn hand_over<P: Probe>(
 ) {
     let bytes = frame.wire_bytes() as u32;
     let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
-    if index != REPAIR {
+    if index < PADDING {
         note_handed_over(local, index, probe);
     } else if probe.wants(Topic::Frame) {
-        probe.record(local, probe.place(), &Note::Repair { bytes });
+        let note = Note::Repair { bytes, is_padding: index == PADDING };
+        probe.record(local, probe.place(), &note);
     }
     transport.handle(local, Input::Frame(frame), probe);
 }

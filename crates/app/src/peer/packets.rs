@@ -110,6 +110,10 @@ impl Packets {
             let ahead = packet.sequence.wrapping_sub(first).wrapping_sub(self.latest as u16) as i16;
             (ahead < 0).then_some(packet)
         });
+        if is_again && packet.payload.is_empty() {
+            // Padding.
+            return;
+        }
         let packet = restored.as_ref().unwrap_or(packet);
         // RFC 3550 §5.1: an unknown payload type is ignored.
         if packet.payload_type != payload_type {

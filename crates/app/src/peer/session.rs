@@ -3,12 +3,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use talkspurt_proto::media::{self, Bytes, Decision, FeedbackInfo, MediaController, Pacer};
+use talkspurt_proto::media::{
+    self, Bytes, Clusters, Decision, FeedbackFormat, FeedbackInfo, MediaController, Pacer,
+    ReceiverReport,
+};
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rtcp::congestion::CongestionControl;
 use talkspurt_proto::rtcp::{
-    Compound, Message, NtpTime, ReceivedPackets, SentPackets, packet_report,
+    Compound, Message, NtpTime, PacketReport, ReceivedPackets, ReportBlock, SentPackets,
+    packet_report,
 };
 use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
@@ -169,8 +173,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MOST_DEBT: Duration = Duration::from_millis(500);
 /// Targets that differ by less than this share are no news to sources.
 const NEWS: u64 = 200;
-/// Packets that may leave at once: those of 5 ms, as libwebrtc's pacer.
-const BURST: Duration = Duration::from_millis(5);
+/// Padding that leaves at once (libwebrtc: kTargetPaddingDuration).
+const PADDING: Duration = Duration::from_millis(5);
 
 /// The control of one end's media, and feedback about that of the other end.
 #[derive(Debug)]
@@ -180,6 +184,8 @@ pub(super) struct Control {
     pub(super) ecn: Ecn,
     /// Bytes of transport and IP header below an RTP packet.
     lower_layers: u32,
+    format: FeedbackFormat,
+    is_started: bool,
     decision: Decision,
     /// The target that sources know or are about to.
     told: Rate,
@@ -188,10 +194,18 @@ pub(super) struct Control {
     waiting: u64,
     /// The flow whose turn it is, if several wait for the pacer.
     turn: usize,
+    burst: Duration,
     pacer: Pacer,
+    clusters: Clusters,
+    /// Paces padding.
+    filler: Pacer,
+    /// Highest sequence number and losses of each stream in the last receiver report.
+    heard: Vec<(u32, u32, i32)>,
     sent: SentPackets,
     received: ReceivedPackets,
     received_bytes: u64,
+    /// SSRC of the packet that arrived last.
+    reported_on: u32,
     /// ECN field of the packet that arrived last.
     arrived_ecn: Ecn,
     interval: Option<Duration>,
@@ -213,7 +227,13 @@ impl Control {
             ecn: config.ecn(),
             lower_layers,
             streams: Vec::new(),
-            pacer: Pacer::new(decision.pacing, BURST),
+            burst: config.burst(),
+            pacer: Pacer::new(decision.pacing, config.burst()),
+            clusters: Clusters::default(),
+            filler: Pacer::new(Rate::ZERO, Duration::ZERO),
+            heard: Vec::new(),
+            format: config.feedback(),
+            is_started: false,
             told: decision.target,
             decision,
             waiting: 0,
@@ -223,6 +243,7 @@ impl Control {
             sent: SentPackets::default(),
             received: ReceivedPackets::default(),
             received_bytes: 0,
+            reported_on: 0,
             arrived_ecn: Ecn::NotEct,
             interval: config.feedback_interval(),
             reported: Instant::ZERO,
@@ -250,7 +271,61 @@ impl Control {
         }
         // Of several that wait, the next in turn is a nanosecond ahead.
         let is_behind = number != self.turn && self.streams[self.turn].waiting > 0;
-        self.pacer.next() + Duration::from_nanos(u64::from(is_behind))
+        let next = self.clusters.due().unwrap_or_else(|| self.pacer.next());
+        next + Duration::from_nanos(u64::from(is_behind))
+    }
+
+    /// When a flow that can send padding may do so, if it should.
+    pub(super) fn fills(&self) -> Option<Instant> {
+        let paid = self.pacer.next() + self.burst;
+        let pads = self.decision.padding > Rate::ZERO;
+        self.clusters.due().or_else(|| pads.then(|| paid.max(self.filler.next())))
+    }
+
+    /// Bytes of padding that should leave now.
+    pub(super) fn padding(&self, local: Instant) -> Option<usize> {
+        self.fills().filter(|at| self.waiting == 0 && *at <= local)?;
+        let bytes = match self.clusters.due() {
+            // As libwebrtc, so that the time of the first packet of media says something.
+            Some(_) if self.clusters.begins(local) => 1,
+            Some(_) => self.clusters.missing(local),
+            None => {
+                let nanos =
+                    u128::from(self.decision.padding.as_bps()) * u128::from(PADDING.as_nanos());
+                (nanos / 8_000_000_000) as u64
+            }
+        };
+        usize::try_from(bytes).ok().filter(|bytes| *bytes > 0)
+    }
+
+    /// A packet of this size is there to be sent.
+    pub(super) fn on_packet_queued(&mut self, bytes: usize) {
+        self.clusters.on_packet(bytes as u64);
+    }
+
+    /// No flow has more packets for the cluster.
+    pub(super) fn end_burst(&mut self, local: Instant) {
+        if self.waiting == 0 {
+            self.clusters.end_burst(local);
+        }
+    }
+
+    /// Share of pictures that sources should skip.
+    pub(super) const fn skip(&self) -> f64 {
+        self.decision.skip
+    }
+
+    /// True if each packet has a transport-wide sequence number.
+    pub(super) fn is_numbered(&self) -> bool {
+        self.format == FeedbackFormat::TransportWide
+    }
+
+    /// Packets may leave.
+    pub(super) fn start(&mut self, local: Instant) {
+        if !std::mem::replace(&mut self.is_started, true) {
+            self.controller.on_start(local);
+            self.decide(local);
+        }
     }
 
     /// True if the controller has ended the session.
@@ -272,9 +347,13 @@ impl Control {
     }
 
     fn decide(&mut self, local: Instant) {
+        while let Some(cluster) = self.controller.take_cluster() {
+            self.clusters.add(local, cluster);
+        }
         let decision = self.controller.decision();
         if decision != self.decision {
             self.pacer.set_rate(local, decision.pacing);
+            self.filler.set_rate(local, decision.padding);
             self.decision = decision;
             let [target, told] = [decision.target, self.told].map(Rate::as_bps);
             if target.abs_diff(told) > told / NEWS {
@@ -295,9 +374,20 @@ impl Control {
         self.arrived_ecn = if in_udp { ecn } else { Ecn::NotEct };
     }
 
-    /// A media packet leaves.
-    pub(super) fn on_sent(&mut self, local: Instant, number: usize, packet: &rtp::Packet) {
-        let payload = packet.payload.len() as u32;
+    /// A media packet leaves, or padding.
+    pub(super) fn on_sent(
+        &mut self,
+        local: Instant,
+        number: usize,
+        packet: &mut rtp::Packet,
+        is_padding: bool,
+    ) {
+        let payload = packet.payload.len() as u32 + u32::from(packet.padding);
+        let (mut ssrc, mut sequence) = (packet.ssrc, packet.sequence);
+        if self.is_numbered() {
+            (ssrc, sequence) = (0, self.sent.next_number() as u16);
+            packet.transport = Some(sequence);
+        }
         let media = packet.wire_bytes() as u32;
         let counted = match self.bytes {
             Bytes::Ip => media + self.lower_layers,
@@ -305,12 +395,19 @@ impl Control {
         };
         let sizes = &mut self.streams[number].sizes;
         let is_first = sizes[1] <= 1.0;
-        for (mean, bytes) in sizes.iter_mut().zip([media, counted]) {
+        for (mean, bytes) in sizes.iter_mut().zip([media, counted]).filter(|_| !is_padding) {
             let bytes = f64::from(bytes.max(1));
             *mean = if is_first { bytes } else { *mean + (bytes - *mean) / 16.0 };
         }
-        let sequence = self.sent.on_sent(local, packet.ssrc, packet.sequence, counted, None);
+        let probe = self.clusters.current(local);
+        let sequence = self.sent.on_sent(local, ssrc, sequence, counted, probe);
         self.pacer.on_sent(local, counted.into());
+        self.filler.on_sent(local, counted.into());
+        self.filler.forgive(local, MOST_DEBT);
+        if probe.is_some() {
+            self.clusters.on_sent(local, counted.into());
+            self.pacer.forgive(local, MOST_DEBT);
+        }
         let stream = &mut self.streams[number];
         let paused = stream.last_sent.replace(local).is_none_or(|at| local > at + PAUSE);
         if stream.takes.goes_first {
@@ -325,6 +422,7 @@ impl Control {
             self.tell();
         }
         self.controller.on_sent(local, &media::Sent { sequence, bytes: counted });
+        self.decide(local);
     }
 
     /// The length of a flow's queue changed.
@@ -372,7 +470,13 @@ impl Control {
 
     /// A media packet of the other side arrived.
     pub(super) fn on_media(&mut self, local: Instant, packet: &rtp::Packet) {
-        self.received.on_packet(local, packet.ssrc, packet.sequence, self.arrived_ecn);
+        let (ssrc, sequence) = match (self.format, packet.transport) {
+            (FeedbackFormat::TransportWide, Some(number)) => (0, number),
+            (FeedbackFormat::TransportWide, None) => return,
+            (FeedbackFormat::Rfc8888, _) => (packet.ssrc, packet.sequence),
+        };
+        self.received.on_packet(local, ssrc, sequence, self.arrived_ecn);
+        self.reported_on = packet.ssrc;
         self.received_bytes += packet.payload.len() as u64;
         if self.due.is_none() {
             self.due = Some(local.max(self.reported + self.spacing));
@@ -409,14 +513,19 @@ impl Control {
             self.spacing = self.next_spacing(local);
             (self.reported, self.received_bytes) = (local, 0);
         }
-        let streams = self.received.report(local, room);
-        if streams.is_empty() {
-            return None;
-        }
+        let report = if self.is_numbered() {
+            let report = self.received.transport_wide(room)?;
+            Message::TransportWide { media: self.reported_on, report }
+        } else {
+            let streams = self.received.report(local, room);
+            if streams.is_empty() {
+                return None;
+            }
+            let timestamp = packet_report::timestamp(NtpTime::from(local));
+            Message::CongestionControl(CongestionControl { streams, timestamp })
+        };
         // The rest follows at once.
         self.due = Some(local);
-        let timestamp = packet_report::timestamp(NtpTime::from(local));
-        let report = Message::CongestionControl(CongestionControl { streams, timestamp });
         Some(rtcp.feedback(vec![report]))
     }
 
@@ -429,19 +538,57 @@ impl Control {
     ) {
         self.controller.on_contact(local);
         for feedback in &compound.feedback {
-            if let Message::CongestionControl(report) = &feedback.message {
-                self.on_feedback(local, report, probe);
+            match (&feedback.message, self.is_numbered()) {
+                (Message::CongestionControl(report), false) => {
+                    let reports = self.sent.on_report(local, report);
+                    self.on_feedback(local, reports, probe);
+                }
+                (Message::TransportWide { report, .. }, true) => {
+                    let reports = self.sent.on_transport_wide(local, report);
+                    self.on_feedback(local, reports, probe);
+                }
+                (Message::Application { data, .. }, _) => {
+                    if let Some(limit) = rtcp::feedback::remb(data) {
+                        self.controller.on_receiver_limit(local, limit);
+                    }
+                }
+                _ => {}
             }
         }
+    }
+
+    /// Receiver reports of the other side, and the round-trip time if they tell of it.
+    pub(super) fn on_receiver_reports(
+        &mut self,
+        local: Instant,
+        blocks: &[ReportBlock],
+        rtt: Option<Duration>,
+    ) {
+        let (mut lost, mut expected) = (0, 0);
+        for block in blocks {
+            let now = (block.ssrc, block.highest_sequence, block.cumulative_lost);
+            let has_room = self.heard.len() < packet_report::MAX_STREAMS;
+            match self.heard.iter_mut().find(|(ssrc, ..)| *ssrc == block.ssrc) {
+                Some(before) => {
+                    expected += i64::from(now.1.wrapping_sub(before.1) as i32);
+                    lost += i64::from(now.2) - i64::from(before.2);
+                    *before = now;
+                }
+                None if has_room => self.heard.push(now),
+                None => {}
+            }
+        }
+        let report = ReceiverReport { rtt, lost, received: expected - lost };
+        self.controller.on_receiver_report(local, &report);
+        self.decide(local);
     }
 
     fn on_feedback<P: Probe>(
         &mut self,
         local: Instant,
-        report: &CongestionControl,
+        (reports, rtt): (Vec<PacketReport>, Option<Duration>),
         probe: &mut Stamped<'_, P>,
     ) {
-        let (reports, rtt) = self.sent.on_report(local, report);
         self.rtt = rtt.or(self.rtt);
         self.controller.on_reports(local, &reports, &FeedbackInfo { rtt });
         self.decide(local);

@@ -44,8 +44,10 @@ pub(super) struct Encoder {
     next_capture: Instant,
     sent: u32,
     sent_bytes: u64,
-    /// How long what waits for the pacer will take.
+    /// How long what waits for the pacer will take, and the share of frames that the controller wants skipped.
     backlog: Duration,
+    skip: f64,
+    captures: u32,
 }
 
 /// No frame of a burst is smaller than this share of the usual (as in syncodecs, by authors of RFC 8593).
@@ -85,6 +87,8 @@ impl Encoder {
             sent: 0,
             sent_bytes: 0,
             backlog: Duration::ZERO,
+            skip: 0.0,
+            captures: 0,
             config,
         }
     }
@@ -131,6 +135,20 @@ impl Encoder {
         (size as u64).max(1)
     }
 
+    /// True if the controller wants this frame skipped: each so many-th, at most each second one (libwebrtc:
+    /// VideoStreamEncoder::UpdateTargetBitrate).
+    fn is_skipped(&mut self) -> bool {
+        let rate = self.asked.as_bps();
+        let spare = rate.saturating_sub(self.config.min.as_bps());
+        let less = ((rate as f64 * self.skip) as u64).min(spare);
+        if self.skip <= 0.01 || less == 0 {
+            return false;
+        }
+        let number = self.captures;
+        self.captures = number.wrapping_add(1);
+        u64::from(number).is_multiple_of((rate / less).max(2))
+    }
+
     /// Captures and encodes a picture.
     fn capture(&mut self) {
         self.captured = self.next_capture;
@@ -138,7 +156,7 @@ impl Encoder {
         let gap = Duration::from_secs_f64(self.interval.as_secs_f64() * spread);
         self.next_capture = self.captured + gap.max(Duration::from_nanos(1));
         self.follow(self.captured);
-        if self.backlog > self.config.skip_behind {
+        if self.backlog > self.config.skip_behind || self.is_skipped() {
             // §4, instant frame skipping.
             return;
         }
@@ -202,8 +220,8 @@ impl Generator for Encoder {
         self.asked = target.clamp(self.config.min, self.config.max);
     }
 
-    fn set_backlog(&mut self, backlog: Duration) {
-        self.backlog = backlog;
+    fn set_backlog(&mut self, backlog: Duration, skip: f64) {
+        (self.backlog, self.skip) = (backlog, skip);
     }
 
     fn request_key_frame(&mut self, now: Instant, waits: bool) {
@@ -353,9 +371,9 @@ mod tests {
     #[test]
     fn frames_are_skipped_while_too_much_waits() {
         let mut encoder = encoder(Config::default());
-        encoder.set_backlog(Duration::from_millis(501));
+        encoder.set_backlog(Duration::from_millis(501), 0.0);
         assert!(frames(&mut encoder, seconds(1)).is_empty());
-        encoder.set_backlog(Duration::from_millis(500));
+        encoder.set_backlog(Duration::from_millis(500), 0.0);
         assert!(frames(&mut encoder, seconds(2)).len() > 25);
     }
 }

@@ -119,7 +119,7 @@ pub trait Generator: fmt::Debug + Send {
     /// transport.
     fn set_target_rate(&mut self, _target: Rate) {}
     /// What it made and the pacer holds back will take this long to leave.
-    fn set_backlog(&mut self, _backlog: Duration) {}
+    fn set_backlog(&mut self, _backlog: Duration, _skip: f64) {}
     /// The receiver cannot decode without a key frame. A request too soon after one is ignored, unless it
     /// `waits`.
     fn request_key_frame(&mut self, _now: Instant, _waits: bool) {}
@@ -184,9 +184,9 @@ impl Source {
     }
 
     /// See [`Generator::set_backlog`].
-    pub fn set_backlog(&mut self, backlog: Duration) {
+    pub fn set_backlog(&mut self, backlog: Duration, skip: f64) {
         if let Self::Other(generator) = self {
-            generator.set_backlog(backlog);
+            generator.set_backlog(backlog, skip);
         }
     }
 

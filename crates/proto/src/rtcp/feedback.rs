@@ -6,6 +6,7 @@ use super::congestion::CongestionControl;
 use super::transport_wide::TransportWide;
 use super::wire::emit_header;
 use crate::octets::{WireError, at_least, u16_at, u32_at};
+use crate::units::Rate;
 
 /// Transport layer feedback (RFC 4585 §6.1).
 pub const RTPFB: u8 = 205;
@@ -194,6 +195,16 @@ impl RateLimit {
             overhead: (bits & 0x1ff) as u16,
         }
     }
+}
+
+/// The rate to which a receiver wants its senders limited, if application layer feedback asks for it (REMB,
+/// draft-alvestrand-rmcat-remb-03 §2.2).
+#[must_use]
+pub fn remb(data: &[u8]) -> Option<Rate> {
+    let data = data.strip_prefix(b"REMB").filter(|data| data.len() >= 4)?;
+    let bits = u32_at(data, 0);
+    let rate = u128::from(bits & 0x3_ffff) << (bits >> 18 & 0x3f);
+    Some(Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX)))
 }
 
 impl Message {

@@ -111,17 +111,43 @@ impl History {
         kept.repeated = Some(Instant::HORIZON);
         kept.again += bytes as u64;
         self.again += bytes as u64;
-        let packet = &kept.packet;
-        let mut payload = Vec::with_capacity(bytes);
+        let packet = kept.packet.clone();
+        Some(self.repeat(&packet))
+    }
+}
+
+/// Bytes of a packet of padding alone, and the least to be filled for which media is repeated instead (libwebrtc:
+/// RTPSender::GeneratePadding).
+const PADDING: u8 = 224;
+const LEAST_REPEATED: usize = 50;
+/// Of so many packets the longest is repeated.
+const RECENT: usize = 32;
+
+impl History {
+    /// A packet that fills the path where `bytes` are missing: a recent packet again, or padding alone if that
+    /// would be too long.
+    pub fn padding(&mut self, bytes: usize) -> Packet {
+        let recent = self.packets.iter().rev().take(RECENT).map(|kept| &kept.packet);
+        let longest = recent.max_by_key(|packet| packet.payload.len()).filter(|packet| {
+            bytes >= LEAST_REPEATED && OSN_BYTES + packet.payload.len() <= 3 * bytes
+        });
+        let Some(packet) = longest.cloned() else {
+            let timestamp = self.packets.back().map_or(0, |kept| kept.packet.timestamp);
+            let stamped = self.stream.packet(timestamp, false, Payload::default());
+            return Packet { padding: PADDING, ..stamped };
+        };
+        self.repeat(&packet)
+    }
+
+    fn repeat(&mut self, packet: &Packet) -> Packet {
+        let mut payload = Vec::with_capacity(OSN_BYTES + packet.payload.len());
         payload.extend_from_slice(&packet.sequence.to_be_bytes());
         pattern::emit(&packet.payload, &mut payload);
         let stamped = self.stream.packet(0, packet.marker, Payload::Real(payload.into()));
         // RFC 4588 §4: the timestamp of the original.
-        Some(Packet { timestamp: packet.timestamp, ..stamped })
+        Packet { timestamp: packet.timestamp, ..stamped }
     }
-}
 
-impl History {
     fn place(&self, sequence: u16) -> Option<usize> {
         let first = self.packets.front()?.packet.sequence;
         let place = |kept: &Kept| kept.packet.sequence.wrapping_sub(first);

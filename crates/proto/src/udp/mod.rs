@@ -28,15 +28,19 @@ pub struct Config {}
 pub struct Udp {
     /// The first pending frame, usually the only one, always stored in the same place. A ring would cycle
     /// through its slots, and none would be cached when a call's next packet arrives.
-    first: Option<(Way, Frame)>,
+    first: Option<Frame>,
     /// Frames after it; empty if there is no first.
     others: VecDeque<(Way, Frame)>,
-    path_mtu: Option<u32>,
+    /// Zero if it is not known: an option would make an endpoint longer.
+    path_mtu: u32,
+    /// Where the first frame goes.
+    way: Way,
 }
 
 /// Where a frame goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Way {
+    #[default]
     Out,
     In,
 }
@@ -51,7 +55,7 @@ impl Udp {
     #[inline(always)]
     fn push(&mut self, way: Way, frame: Frame) {
         if self.first.is_none() {
-            self.first = Some((way, frame));
+            (self.first, self.way) = (Some(frame), way);
         } else {
             self.others.push_back((way, frame));
         }
@@ -66,8 +70,8 @@ impl Udp {
 
     /// The smallest MTU a router has reported (RFC 1191), for applications that size their frames.
     #[must_use]
-    pub const fn path_mtu(&self) -> Option<u32> {
-        self.path_mtu
+    pub fn path_mtu(&self) -> Option<u32> {
+        Some(self.path_mtu).filter(|mtu| *mtu > 0)
     }
 }
 
@@ -80,7 +84,7 @@ impl Endpoint for Udp {
             Input::Frame(frame) => self.push(Way::Out, frame),
             Input::Packet { arrival, mut packet } => self.receive(now, arrival, &mut packet, probe),
             Input::TooBig { mtu, .. } => {
-                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
+                self.path_mtu = self.path_mtu().map_or(mtu, |known| known.min(mtu));
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
         }
@@ -103,9 +107,12 @@ impl Endpoint for Udp {
 
     #[inline]
     fn poll<P: EndpointProbe>(&mut self, _: Instant, _: &mut P) -> Output<Frame> {
-        let Some((way, frame)) = self.first.take() else { return Output::Idle { until: None } };
-        if !self.others.is_empty() {
-            self.first = self.others.pop_front();
+        let Some(frame) = self.first.take() else { return Output::Idle { until: None } };
+        let way = self.way;
+        if !self.others.is_empty()
+            && let Some((way, next)) = self.others.pop_front()
+        {
+            (self.first, self.way) = (Some(next), way);
         }
         match way {
             Way::Out => {

@@ -138,7 +138,7 @@ notes! {
     Paused() { index: u32, length: Duration }
     Picture() { is_key: bool }
     // Not in the digest: the packet is.
-    Repair() { bytes: u32 [NO_BITS] }
+    Repair() { bytes: u32 [NO_BITS], is_padding: bool [NO_BITS] }
     Gauge() { gauge: Gauge, value: f64 }
     ; Event(Event) ; Encoding(u8) ; RxError(RxError) ; Stack(StackNote)
 }
