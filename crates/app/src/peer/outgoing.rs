@@ -378,6 +378,7 @@ impl Outgoing {
             if let Some(it) = &mut link.control {
                 it.control.on_packet_queued(frame.wire_bytes());
             }
+            self.begin_probe(local, transport, link, probe);
             let room = room(local, transport, link);
             if self.queue.is_empty() && prefix + frame.wire_bytes() <= room {
                 self.leave(local, index, frame, transport, link, probe);
@@ -440,6 +441,9 @@ impl Outgoing {
                 note_discarded(local, index, probe);
                 is_broken = true;
             }
+            if !self.queue.is_empty() {
+                self.begin_probe(local, transport, link, probe);
+            }
             let room = room(local, transport, link).saturating_sub(prefix);
             let Some((index, frame)) = self.queue.pop(room) else { break };
             self.leave(local, index, frame, transport, link, probe);
@@ -453,6 +457,27 @@ impl Outgoing {
     fn break_chain(&mut self, local: Instant) {
         if self.media.as_ref().is_some_and(|media| media.history.is_some()) {
             self.source.request_key_frame(local, true);
+        }
+    }
+
+    /// Sends a small packet of padding before all others of a probe, as libwebrtc does, so that the time of the
+    /// next one says something.
+    fn begin_probe<P: Probe>(
+        &mut self,
+        local: Instant,
+        transport: &mut Transport,
+        link: &mut Link<'_>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let prefix = self.prefix();
+        if self.fills()
+            && link.control.as_ref().is_some_and(|it| it.control.begins_probe(local))
+            && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
+        {
+            let padding = numbered(Frame::Rtp(history.padding(1)), link);
+            if prefix + padding.wire_bytes() <= transport.send_capacity() {
+                self.leave(local, PADDING, padding, transport, link, probe);
+            }
         }
     }
 

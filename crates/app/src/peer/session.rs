@@ -282,12 +282,15 @@ impl Control {
         self.clusters.due().or_else(|| pads.then(|| paid.max(self.filler.next())))
     }
 
+    /// True if a probe is due of which nothing has left.
+    pub(super) fn begins_probe(&self, local: Instant) -> bool {
+        self.clusters.due().is_some() && self.clusters.begins(local)
+    }
+
     /// Bytes of padding that should leave now.
     pub(super) fn padding(&self, local: Instant) -> Option<usize> {
         self.fills().filter(|at| self.waiting == 0 && *at <= local)?;
         let bytes = match self.clusters.due() {
-            // As libwebrtc, so that the time of the first packet of media says something.
-            Some(_) if self.clusters.begins(local) => 1,
             Some(_) => self.clusters.missing(local),
             None => {
                 let nanos =
