@@ -1,5 +1,6 @@
-//! Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1): a receiver's report on each
-//! packet of all streams. Read and written as libwebrtc does, except that its last word is filled with zeros.
+//! Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1): a receiver's report on
+//! each packet of all streams. It is read and written as by libwebrtc, but filled up with zeros as in the draft
+//! instead of RTCP's padding.
 
 use serde::Serialize;
 
@@ -33,8 +34,8 @@ pub struct TransportWide {
     pub reference_time: u32,
     /// Number of this feedback packet.
     pub feedback_count: u8,
-    /// Packets received, in sending order: number, and time since the one before, or the origin, in 250 µs. Times
-    /// are all there or all absent.
+    /// Packets received, in sending order: number, and time since the one before, or the origin, in 250 µs.
+    /// Times are all there or all absent.
     pub received: Vec<(u16, Option<i16>)>,
 }
 

@@ -6,6 +6,7 @@
 pub mod wire;
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,15 +29,18 @@ pub struct Config {}
 pub struct Udp {
     /// The first pending frame, usually the only one, always stored in the same place. A ring would cycle
     /// through its slots, and none would be cached when a call's next packet arrives.
-    first: Option<(Way, Frame)>,
+    first: Option<Frame>,
     /// Frames after it; empty if there is no first.
     others: VecDeque<(Way, Frame)>,
-    path_mtu: Option<u32>,
+    path_mtu: Option<NonZeroU32>,
+    /// Of the first frame.
+    way: Way,
 }
 
 /// Where a frame goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum Way {
+    #[default]
     Out,
     In,
 }
@@ -51,7 +55,7 @@ impl Udp {
     #[inline(always)]
     fn push(&mut self, way: Way, frame: Frame) {
         if self.first.is_none() {
-            self.first = Some((way, frame));
+            (self.way, self.first) = (way, Some(frame));
         } else {
             self.others.push_back((way, frame));
         }
@@ -64,10 +68,11 @@ impl Udp {
         self.first.is_none()
     }
 
-    /// The smallest MTU a router has reported (RFC 1191), for applications that size their frames.
+    /// The smallest MTU a router has reported, for applications that size their frames. One that knows none
+    /// reports 0 (RFC 1191 §5).
     #[must_use]
-    pub const fn path_mtu(&self) -> Option<u32> {
-        self.path_mtu
+    pub fn path_mtu(&self) -> Option<u32> {
+        self.path_mtu.map(NonZeroU32::get)
     }
 }
 
@@ -80,7 +85,7 @@ impl Endpoint for Udp {
             Input::Frame(frame) => self.push(Way::Out, frame),
             Input::Packet { arrival, mut packet } => self.receive(now, arrival, &mut packet, probe),
             Input::TooBig { mtu, .. } => {
-                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
+                self.path_mtu = self.path_mtu.into_iter().chain(NonZeroU32::new(mtu)).min();
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
         }
@@ -103,9 +108,10 @@ impl Endpoint for Udp {
 
     #[inline]
     fn poll<P: EndpointProbe>(&mut self, _: Instant, _: &mut P) -> Output<Frame> {
-        let Some((way, frame)) = self.first.take() else { return Output::Idle { until: None } };
-        if !self.others.is_empty() {
-            self.first = self.others.pop_front();
+        let Some(frame) = self.first.take() else { return Output::Idle { until: None } };
+        let way = self.way;
+        if let Some((way, frame)) = self.others.pop_front() {
+            (self.way, self.first) = (way, Some(frame));
         }
         match way {
             Way::Out => {
