@@ -119,6 +119,14 @@ TESTS = re.compile(
 )
 """Where the tests of a file begin."""
 
+LIMIT = 130_000
+"""Lines of product code as of November 2026; what they do needs no more."""
+SINCE = {
+    "GCC": 1_900,
+    "transport-wide feedback, header extension, padding and probe clusters": 800,
+}
+"""Lines that later parts add at most: a part states its own, and does not use what others have left."""
+
 
 def test_product_code_stays_below_its_limit() -> None:
     """Rust without tests, their rig, benches, peers and what writes the reference; and Python."""
@@ -135,4 +143,4 @@ def test_product_code_stays_below_its_limit() -> None:
         text = file.read_text(encoding="utf-8")
         lines += TESTS.split(text)[0].count("\n")
     lines += sum(file.read_text(encoding="utf-8").count("\n") for file in PACKAGE.rglob("*.py"))
-    assert 100_000 < lines <= 130_000
+    assert 100_000 < lines <= LIMIT + sum(SINCE.values())

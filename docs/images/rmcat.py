@@ -1,4 +1,4 @@
-"""Draws rmcat-5-1.png: a run of RFC 8867 §5.1 under each profile of NADA."""
+"""Draws rmcat-5-1.png: a run of RFC 8867 §5.1 under each profile of NADA and under GCC."""
 
 from pathlib import Path
 
@@ -19,10 +19,14 @@ def main() -> None:
 
     with styled():
         figure, panels = pyplot.subplots(
-            2, 2, figsize=(9, 5), sharex=True, sharey="row", layout="constrained"
+            2, 3, figsize=(12, 5), sharex=True, sharey="row", layout="constrained"
         )
-        for column, profile in zip(panels.T, ("rfc8698", "ns3-rmcat"), strict=True):
-            controller = f'{{ kind = "nada", profile = "{profile}" }}'
+        controllers = {
+            "NADA (rfc8698)": '{ kind = "nada", profile = "rfc8698" }',
+            "NADA (ns3-rmcat)": '{ kind = "nada", profile = "ns3-rmcat" }',
+            "GCC": '{ kind = "gcc", max = "1600kbit/s" }',
+        }
+        for column, (name, controller) in zip(panels.T, controllers.items(), strict=True):
             run = talkspurt.run(
                 CASE, set={"flows.video.controller": controller, "record": "{ packets = true }"}
             )
@@ -37,7 +41,7 @@ def main() -> None:
             rate, queue = column
             rate.plot(*STEPS, color="0.6", linewidth=1, label="capacity")
             rate.stairs(bits[0] * 8 / 1e6, bits[1], label="received")
-            rate.set_title(profile, loc="left", fontsize=10)
+            rate.set_title(name, loc="left", fontsize=10)
             waits = (packets["dequeued_s"] - packets["enqueued_s"]) * 1e3
             queue.plot(packets["enqueued_s"], waits, ",", alpha=0.6)
             queue.set_xlabel("time / s")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""RFC 8867 §5.1 with NADA, judged by `bands.toml`: both delays, both ways of changing the capacity.
+"""RFC 8867 §5.1 with NADA and GCC, judged by `bands.toml`: both delays, both ways of changing the capacity.
 
     validation/rmcat/run.py [--seeds N]     # prints the table and writes docs/validation/rmcat.md
 
@@ -38,7 +38,12 @@ VIDEO_MAX, VIDEO_PACKET, AUDIO = 1.5e6, 1200, 20e3
 """The sources' highest rate in IP packets: RTP's rate, with UDP and IP headers of each packet."""
 MOST = VIDEO_MAX * (VIDEO_PACKET + 40) / (VIDEO_PACKET + 12) + AUDIO * 78 / 50
 
-NADA = '{ kind = "nada", profile = "%s" }'
+CONTROLLERS = {
+    "nada (rfc8698)": '{ kind = "nada", profile = "rfc8698" }',
+    "nada (ns3-rmcat)": '{ kind = "nada", profile = "ns3-rmcat" }',
+    "gcc": '{ kind = "gcc", max = "1600kbit/s" }',
+}
+"""GCC's `max` is the highest rate of the encoder with headers."""
 
 
 def scenario(case: dict, seed: int) -> tuple[str, dict[str, str]]:
@@ -46,7 +51,7 @@ def scenario(case: dict, seed: int) -> tuple[str, dict[str, str]]:
     changes = {
         "seed": str(seed),
         "links.bottleneck.delay": f'"{case["delay"]}"',
-        "flows.video.controller": NADA % case["profile"],
+        "flows.video.controller": CONTROLLERS[case["controller"]],
         "record": "{ packets = true }",
     }
     text = (HERE / "5-1.toml").read_text()
@@ -148,9 +153,9 @@ def table(results: list[dict]) -> str:
     for case in results:
         rows = case["measures"]
         swings = max((rows[f"oscillation {n}"] for n in range(1, 5)), key=lambda row: row["mean"])
-        head = f"`{case['profile']}`, {case['delay']}, {case['by']}"
+        head = f"{case['controller']}, {case['delay']}, {case['by']}"
         lines.append([head, *(cell(rows[name]) for name in columns), cell(swings)])
-    heads = ["profile, delay, capacity by", *columns.values(), "oscillation"]
+    heads = ["controller, delay, capacity by", *columns.values(), "oscillation"]
     seeds = results[0]["seeds"]
     note = (
         f"Means over {seeds} seeds with 95 % intervals; the oscillation is that of the worst phase."
@@ -164,8 +169,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     seeds = parser.parse_args().seeds
     cases = [
-        {"profile": profile, "delay": delay, "by": by}
-        for profile in ("rfc8698", "ns3-rmcat")
+        {"controller": controller, "delay": delay, "by": by}
+        for controller in CONTROLLERS
         for delay in ("50ms", "100ms")
         for by in ("link", "traffic")
     ]
@@ -184,7 +189,7 @@ def main() -> None:
                     "verdict": verdict(name, mean - half, mean + half),
                 }
             results.append({**case, "seeds": seeds, "measures": rows})
-            print(f"\n{case['profile']}, {case['delay']}, capacity by {case['by']}")
+            print(f"\n{case['controller']}, {case['delay']}, capacity by {case['by']}")
             for name, row in rows.items():
                 print(f"  {name:14} {row['mean']:8.3f} ± {row['half']:.3f}  {row['verdict']}")
             sys.stdout.flush()

@@ -122,7 +122,7 @@ fn damaged_packets_give_what_was_read() {
 }
 
 /// Congestion control feedback on a packet received with CE half a second before the report, on a lost one, and
-/// on one received at an unknown time; and a report block.
+/// on one received at an unknown time; transport-wide feedback; and a report block.
 #[test]
 fn as_json() {
     let json = |bytes: &[u8]| serde_json::to_value(parse(bytes).expect("complete")).expect("data");
@@ -134,6 +134,12 @@ fn as_json() {
         "kind": kind, "sender": 7, "timestamp": 0xaabb, "streams": [stream]
     });
     assert_eq!(json(&feedback), serde_json::json!([expected]));
+    let expected = serde_json::json!({
+        "kind": "transport_wide", "sender": 1, "media": 2, "base": 65_534, "count": 9,
+        "reference_time": 10, "feedback_count": 7,
+        "received": [[65_534, 4], [2, 40], [4, -4], [5, 400]]
+    });
+    assert_eq!(json(&steps()), serde_json::json!([expected]));
     let receiver = json(&packet(1, 201, &[8, 7, 0x4000_0002, 3, 4, 5, 6]));
     let block = serde_json::json!({
         "ssrc": 7, "fraction_lost": 64, "cumulative_lost": 2, "highest_sequence": 3, "jitter": 4,

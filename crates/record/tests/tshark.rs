@@ -17,7 +17,7 @@ use talkspurt_proto::body::Body;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload, Quote};
 use talkspurt_proto::rtcp::feedback::{Feedback, IntraRequest, Lost, Message, RateLimit, Slice};
-use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
+use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo, TransportWide};
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::{rfc4571, rtp, wire};
@@ -277,6 +277,65 @@ fn feedback_is_read() {
         "1",
     ];
     assert_eq!(fields(&path, &names), [row]);
+}
+
+/// Transport-wide sequence numbers, padding behind a payload and alone, and feedback in chunks of each form.
+#[test]
+fn transport_wide_congestion_control_is_read() {
+    needs_tshark!();
+    let number = |transport| rtp::Packet { transport: Some(transport), ..media(1, false) };
+    let probe = rtp::Packet { padding: 224, payload: Payload::default(), ..number(0xffff) };
+    let padded = rtp::Packet { padding: 1, ..media(2, false) };
+    let losses = [2, 5, 7, 8, 9, 10, 14, 18, 33, 40];
+    let deltas = [4_i16, 0, 255, 1, 40, 4000, -4];
+    let place = |place: u16| (65_534_u16.wrapping_add(place), Some(deltas[usize::from(place) % 7]));
+    let received: Vec<_> = (0..80).filter(|it| !losses.contains(it)).map(place).collect();
+    // Then a run of losses, and one of packets.
+    let run = (200..240).map(|place| (65_534_u16.wrapping_add(place), Some(20)));
+    let report = TransportWide {
+        base: 65_534,
+        count: 240,
+        reference_time: 0x2b_cdef,
+        feedback_count: 255,
+        received: received.into_iter().chain(run).collect(),
+    };
+    let message = Message::TransportWide { media: 7, report: report.clone() };
+    let feedback = Feedback { sender: 0xdead_beef, message };
+    let compound = Compound { feedback: vec![feedback], ..sender_report() };
+    let frames = [
+        Frame::Rtp(number(0x1234)),
+        Frame::Rtp(probe),
+        Frame::Rtp(padded),
+        Frame::Rtcp(Box::new(compound)),
+    ];
+    let seen: Vec<Seen> =
+        (0..).zip(frames).map(|(i, frame)| (i * 20_000, false, Body::Udp(frame))).collect();
+    let path = capture("transport_wide", IpVersion::V4, MEDIA_PORT, &seen);
+    assert_clean(&path);
+    let names = [
+        "rtp.ext.profile",
+        "rtp.ext.len",
+        "rtp.ext.rfc5285.id",
+        "rtp.ext.rfc5285.len",
+        "rtp.ext.rfc5285.data",
+        "rtp.padding.count",
+        "udp.length",
+    ];
+    let rows = fields(&path, &names);
+    assert_eq!(rows[0], ["0xbede", "1", "3", "2", "1234", "", "188"]);
+    assert_eq!(rows[1], ["0xbede", "1", "3", "2", "ffff", "224", "252"]);
+    assert_eq!(rows[2], ["", "", "", "", "", "1", "181"]);
+    let names = ["baseseq", "statuscount", "reftime", "pktcount", "recv_delta"]
+        .map(|name| format!("rtcp.rtpfb.transportcc.{name}"));
+    let row = &fields(&path, &names.each_ref().map(String::as_str))[3];
+    assert_eq!(row[..4], ["65534", "240", "2870767", "255"]);
+    // tshark prints a byte, or two bytes, of each time.
+    let times = report.received.iter().map(|(_, delta)| match delta.expect("timed") {
+        delta @ 0..256 => format!("0x{delta:02x}"),
+        delta => format!("0x{delta:04x}"),
+    });
+    let text = row[4].split(',').map(str::to_owned);
+    assert_eq!(text.collect::<Vec<_>>(), times.collect::<Vec<_>>());
 }
 
 /// A connection as a capture sees it: both directions' sequence numbers, one tick a segment.

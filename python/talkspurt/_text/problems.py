@@ -118,7 +118,7 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rtp srtp rtpudp", ('transport.kind = "udp"',)),
     ("http http1 http2 websocket websockets rtmp dash hls", ('transport.kind = "tcp"',)),
     ("tfrctb", ('transport = { kind = "tfrc", rate = { token_bucket = {} } }',)),
-    ("gcc googcc goog transportcc remb", ('controller = { kind = "gcc" }',)),
+    ("googcc transportcc remb", ('controller = { kind = "gcc" }',)),
     ("bbr3 bbrv3", ('controller = "bbr"',)),
     ("fifo pfifo bfifo pfifofast taildrop", ('queue = { kind = "droptail", packets = 100 }',)),
     ("tbf htb hfsc", ('queue.kind = "shaper"',)),

@@ -1,6 +1,6 @@
 //! Reports on individual RTP packets: the type that media controllers take, and both ends of RFC 8888 and of
-//! transport-wide feedback, whose reports provide the data. In transport-wide feedback all packets are one stream
-//! of SSRC 0, whose sequence number is the low 16 bits of the number in sending order.
+//! transport-wide feedback, whose reports provide the data. For transport-wide feedback all packets are one
+//! stream of SSRC 0, with the low 16 bits of their numbers in sending order.
 
 use std::collections::VecDeque;
 
@@ -164,8 +164,8 @@ impl SentPackets {
         (reports, rtt)
     }
 
-    /// The same for transport-wide feedback. It does not tell when it left: the round trip contains the time for
-    /// which the receiver held it back.
+    /// The same for transport-wide feedback. It does not tell when it left: the round trip contains the time
+    /// for which the receiver held it back.
     pub fn on_transport_wide(
         &mut self,
         now: Instant,
@@ -307,7 +307,7 @@ impl ReceivedStream {
         Some(Stream { ssrc: self.ssrc, begin, metrics })
     }
 
-    /// As libwebrtc's TransportSequenceNumberFeedbackGenenerator.
+    /// As libwebrtc's transport_sequence_number_feedback_generator.cc.
     fn transport_wide(&mut self, feedback_count: u8, bytes: usize) -> Option<TransportWide> {
         let skip = (self.begin - self.first) as usize;
         let received = (self.begin..).zip(self.packets.iter().skip(skip));
@@ -382,9 +382,9 @@ impl ReceivedPackets {
         blocks
     }
 
-    /// Transport-wide feedback on the packets since the last call and those that came late, in an RTCP packet of at
-    /// most this many bytes; what has no room, or arrived too long after the packet before, is for the next call.
-    /// `None` if there is nothing.
+    /// Transport-wide feedback on the packets since the last call, and again on those behind one that came late,
+    /// for an RTCP packet of at most this many bytes. What has no room, or arrived too long after the packet
+    /// before, is for the next call. `None` if nothing arrived.
     pub fn transport_wide(&mut self, bytes: usize) -> Option<TransportWide> {
         let stream = self.streams.iter_mut().find(|stream| stream.ssrc == 0)?;
         let report = stream.transport_wide(self.feedback_count, bytes)?;

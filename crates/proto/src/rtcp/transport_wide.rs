@@ -1,5 +1,6 @@
-//! Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1): a receiver's report on each
-//! packet of all streams. Read and written as libwebrtc does, except that its last word is filled with zeros.
+//! Transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1): a receiver's report on
+//! each packet of all streams. It is read and written as by libwebrtc, but filled up with zeros as in the draft
+//! instead of RTCP's padding.
 
 use serde::Serialize;
 
@@ -33,8 +34,8 @@ pub struct TransportWide {
     pub reference_time: u32,
     /// Number of this feedback packet.
     pub feedback_count: u8,
-    /// Packets received, in sending order: number, and time since the one before, or the origin, in 250 µs. Times
-    /// are all there or all absent.
+    /// Packets received, in sending order: number, and time since the one before, or the origin, in 250 µs.
+    /// Times are all there or all absent.
     pub received: Vec<(u16, Option<i16>)>,
 }
 
@@ -273,4 +274,69 @@ pub(super) fn instant(report: &TransportWide, reference: u64, us: i64) -> Instan
     let since = us - i64::from(report.reference_time) * REFERENCE_US;
     let origin = reference.saturating_mul(REFERENCE_US as u64);
     Instant::from_nanos(origin.saturating_add_signed(since).saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The status chunks of a report on packets with these times, which is read as it was written.
+    fn chunks(deltas: &[Option<i16>]) -> Vec<u16> {
+        let base = 65_530_u16;
+        let received = (0..).zip(deltas).filter_map(|(place, delta)| {
+            delta.map(|delta| (base.wrapping_add(place), Some(delta)))
+        });
+        let report = TransportWide {
+            base,
+            count: deltas.len() as u16,
+            reference_time: 0xab_cdef,
+            feedback_count: 9,
+            received: received.collect(),
+        };
+        let mut out = Vec::new();
+        report.emit_content(&mut out);
+        assert_eq!(out.len(), report.content_bytes());
+        assert_eq!(out[4..8], [0xab, 0xcd, 0xef, 9]);
+        assert_eq!(TransportWide::read(&out), Ok((report.clone(), None)));
+        let mut words = Vec::new();
+        report.chunks(|chunk| words.push(chunk));
+        words
+    }
+
+    /// Cases of libwebrtc's transport_feedback_unittest.cc, with as many chunks as there.
+    #[test]
+    fn chunks_are_those_of_libwebrtc() {
+        let at = |places: &[usize], delta: i16| {
+            let mut deltas = vec![None; places[places.len() - 1] + 1];
+            places.iter().for_each(|place| deltas[*place] = Some(delta));
+            deltas
+        };
+        let (small, large) = (4, 256);
+        // OneBitVector, TwoBitVector and TwoBitVectorFull.
+        assert_eq!(chunks(&at(&[0, 1, 6, 7, 8, 9, 12], small)), [0xb0f2]);
+        assert_eq!(chunks(&at(&[0, 1, 5, 6], large)), [0xe80a]);
+        assert_eq!(chunks(&at(&[0, 1, 5, 6, 7], large)), [0xe80a, 0x4001]);
+        // MaxRle and MinRle.
+        assert_eq!(chunks(&at(&[0, 8205], small)), [0xa000, 0x1fff, 0x2001]);
+        assert_eq!(chunks(&at(&[0, 29], small)), [0xa000, 15, 0x2001]);
+        // OneToTwoBitVector, its SimpleSplit and its Split.
+        let mixed = |place: usize| {
+            let mut deltas = at(&[0, place], large);
+            deltas[0] = Some(small);
+            deltas
+        };
+        assert_eq!(chunks(&mixed(6)), [0xd002]);
+        assert_eq!(chunks(&mixed(7)), [0xd000, 0x4001]);
+        let mut split = vec![Some(small); 22];
+        split[8] = Some(large);
+        assert_eq!(chunks(&split), [0x2008, 0xe555, 0x2007]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_not() {
+        let untimed = TransportWide { count: 1, received: vec![(0, None)], ..Default::default() };
+        assert_eq!(untimed.content_bytes(), 0);
+        assert_eq!(TransportWide::default().content_bytes(), 0);
+        assert!(TransportWide::read(&[0; 7]).is_err());
+    }
 }

@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(ids(0x1234, &[1, 0, 0, 0]), []);
     }
 
-    /// RFC 3550 §5.1 and §5.3.1: an extension after the fixed header and padding after the payload, not part of it.
+    /// RFC 3550 §5.1 and §5.3.1: around the payload, not part of it.
     #[test]
     fn a_packet_carries_a_transport_wide_number_and_padding() {
         let packet = Packet {

@@ -39,7 +39,8 @@ pub struct Packet {
     /// The first contributing source: of a repair packet, the source that it protects (RFC 8627
     /// §4.2.1). Without the value 0, a packet is not longer in memory.
     pub csrc: Option<NonZeroU32>,
-    /// Transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions §2), in a header extension.
+    /// Transport-wide sequence number, in a header extension (draft-holmer-rmcat-transport-wide-cc-extensions-01
+    /// §2).
     pub transport: Option<u16>,
     /// Bytes of padding after the payload.
     pub padding: u8,
@@ -55,8 +56,8 @@ pub const CSRC_BYTES: usize = 4;
 pub const TRANSPORT_BYTES: usize = 8;
 
 impl Packet {
-    /// Bytes of header: [`HEADER_BYTES`], [`CSRC_BYTES`] with a contributing source, and [`TRANSPORT_BYTES`] with
-    /// a transport-wide sequence number.
+    /// Bytes of header: [`HEADER_BYTES`], [`CSRC_BYTES`] with a contributing source, and [`TRANSPORT_BYTES`]
+    /// with a transport-wide sequence number.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
         HEADER_BYTES

@@ -27,10 +27,11 @@ pub fn emit(packet: &Packet, out: &mut Vec<u8>) {
         out.extend_from_slice(&csrc.get().to_be_bytes());
     }
     if let Some(number) = packet.transport {
-        // One word of one element, whose length field is its bytes less one.
-        let ([form, form2], [high, low]) =
-            (extension::ONE_BYTE.to_be_bytes(), number.to_be_bytes());
-        out.extend_from_slice(&[form, form2, 0, 1, TRANSPORT << 4 | 1, high, low, 0]);
+        out.extend_from_slice(&extension::ONE_BYTE.to_be_bytes());
+        // One word; one element, whose length field is its bytes less one; and padding.
+        out.extend_from_slice(&[0, 1, TRANSPORT << 4 | 1]);
+        out.extend_from_slice(&number.to_be_bytes());
+        out.push(0);
     }
     pattern::emit(&packet.payload, out);
     if packet.padding > 0 {

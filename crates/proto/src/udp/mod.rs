@@ -6,6 +6,7 @@
 pub mod wire;
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,8 @@ pub struct Udp {
     first: Option<Frame>,
     /// Frames after it; empty if there is no first.
     others: VecDeque<(Way, Frame)>,
-    /// Zero if it is not known: an option would make an endpoint longer.
-    path_mtu: u32,
-    /// Where the first frame goes.
+    path_mtu: Option<NonZeroU32>,
+    /// Of the first frame.
     way: Way,
 }
 
@@ -55,7 +55,7 @@ impl Udp {
     #[inline(always)]
     fn push(&mut self, way: Way, frame: Frame) {
         if self.first.is_none() {
-            (self.first, self.way) = (Some(frame), way);
+            (self.way, self.first) = (way, Some(frame));
         } else {
             self.others.push_back((way, frame));
         }
@@ -68,10 +68,11 @@ impl Udp {
         self.first.is_none()
     }
 
-    /// The smallest MTU a router has reported (RFC 1191), for applications that size their frames.
+    /// The smallest MTU a router has reported, for applications that size their frames. One that knows none
+    /// reports 0 (RFC 1191 §5).
     #[must_use]
     pub fn path_mtu(&self) -> Option<u32> {
-        Some(self.path_mtu).filter(|mtu| *mtu > 0)
+        self.path_mtu.map(NonZeroU32::get)
     }
 }
 
@@ -84,7 +85,7 @@ impl Endpoint for Udp {
             Input::Frame(frame) => self.push(Way::Out, frame),
             Input::Packet { arrival, mut packet } => self.receive(now, arrival, &mut packet, probe),
             Input::TooBig { mtu, .. } => {
-                self.path_mtu = self.path_mtu().map_or(mtu, |known| known.min(mtu));
+                self.path_mtu = self.path_mtu.into_iter().chain(NonZeroU32::new(mtu)).min();
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
         }
@@ -109,10 +110,8 @@ impl Endpoint for Udp {
     fn poll<P: EndpointProbe>(&mut self, _: Instant, _: &mut P) -> Output<Frame> {
         let Some(frame) = self.first.take() else { return Output::Idle { until: None } };
         let way = self.way;
-        if !self.others.is_empty()
-            && let Some((way, next)) = self.others.pop_front()
-        {
-            (self.first, self.way) = (Some(next), way);
+        if let Some((way, frame)) = self.others.pop_front() {
+            (self.way, self.first) = (way, Some(frame));
         }
         match way {
             Way::Out => {

@@ -216,7 +216,9 @@ fields! {
     sctp::Sack { cumulative, a_rwnd, gaps }
     Datagram { media, payload, class, header, content }
     Quote { ip_bytes, mark, ttl, dscp, transport }
-    rtp::Packet { payload_type, sequence, timestamp, ssrc, marker, csrc, payload }
+    rtp::Packet {
+        payload_type, sequence, timestamp, ssrc, marker, csrc, transport, padding, payload
+    }
     rtcp::Compound { ssrc, bye }
     Messages {
         accepted [COUNT_BITS], delivered [COUNT_BITS], discarded [COUNT_BITS], lost [COUNT_BITS],
