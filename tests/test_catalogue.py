@@ -79,6 +79,12 @@ def test_every_gauge_is_explained_and_every_one_explained_exists(result, control
                 source='{ kind = "video", encoder = {} }',
                 controller='{ kind = "nada" }',
             ),
+            flow_text(
+                "browsers",
+                "a>b",
+                source='{ kind = "video", encoder = {} }',
+                controller='{ kind = "gcc" }',
+            ),
         )
     )
     runs = (result, controlled, redundant, session)
