@@ -8,7 +8,7 @@ import pytest
 import talkspurt
 from command import dissected, needs_tshark
 from conftest import row_of
-from texts import UDP, flow_text, inline, link_text, scenario_text, speech
+from texts import BULK, UDP, flow_text, inline, link_text, scenario_text, speech
 
 GCC = inline("gcc")
 REPAIRED = '{ kind = "video", encoder = { max = "2500kbit/s" }, repair = {} }'
@@ -167,3 +167,41 @@ def test_wireshark_reads_numbers_padding_and_feedback(tmp_path):
     assert numbers == list(range(len(numbers))) and len(numbers) > 500
     padded = {one[3] for one in media if one[2] in ("1", "True")}
     assert padded == {"224"}
+
+
+UNLIMITED = '{ kind = "droptail", packets = 100000 }'
+
+
+def asserted(rate, *, delay, steps="[]", controller=GCC, flows=(), **link):
+    """A scenario of goog_cc_network_control_unittest.cc: queues there have no limit."""
+    source = '{ kind = "video", encoder = { min = "30kbit/s", max = "1500kbit/s" }, repair = {} }'
+    text = call(rate, controller=controller, source=source, flows=flows, queue=UNLIMITED, **link)
+    return talkspurt.run(
+        text, set={"links.line.delay": f'"{delay}"', "links.line.steps": steps, "duration": "120s"}
+    )
+
+
+def test_the_target_follows_the_capacity_as_libwebrtcs_test_asserts():
+    # UpdatesTargetRateBasedOnLinkCapacity
+    steps = (
+        '[{ at = "25s", rate = "800kbit/s" }, { at = "45s", rate = "100kbit/s", delay = "200ms" }]'
+    )
+    controller = inline("gcc", min="10kbit/s", start="300kbit/s", max="1500kbit/s")
+    result = asserted("500kbit/s", delay="100ms", steps=steps, controller=controller)
+    for at, expected, apart in ((25, 450e3, 100e3), (45, 750e3, 150e3), (95, 90e3, 25e3)):
+        assert of_time(result, "target_rate", 0, at)[-1] == pytest.approx(expected, abs=apart)
+
+
+def test_it_backs_off_modestly_at_high_loss_as_libwebrtcs_test_asserts():
+    # LossBasedControlDoesModestBackoffToHighLoss
+    controller = inline("gcc", min="10kbit/s", start="300kbit/s", max="1500kbit/s")
+    result = asserted("2Mbit/s", delay="200ms", controller=controller, loss=0.1)
+    assert of_time(result, "target_rate", 0, 120)[-1] > 100e3
+
+
+def test_it_gives_way_to_tcp_as_libwebrtcs_test_asserts():
+    # IsFairToTCP
+    upload = flow_text("upload", "a>b", '{ kind = "tcp", controller = "newreno" }', BULK)
+    controller = inline("gcc", start="1Mbit/s")
+    result = asserted("1Mbit/s", delay="50ms", controller=controller, flows=[upload])
+    assert of_time(result, "target_rate", 0, 10)[-1] < 750e3

@@ -55,7 +55,11 @@ def word_lists(schema):
         ("flows.call.transport.kind", "quic", 'transport = { kind = "sctp", ordered = false }'),
         ("flows.call.transport", "quic", 'transport = { kind = "sctp", ordered = false }'),
         ("flows.call.transport", "webrtc", 'controller = { kind = "gcc" }'),
-        ("flows.tcp-call.transport.controller", "googcc", 'in talkspurt: controller = { kind = "gcc" }'),
+        (
+            "flows.tcp-call.transport.controller",
+            "googcc",
+            'in talkspurt: controller = { kind = "gcc" }',
+        ),
         ("flows.tcp-call.transport.controller", "bbr3", 'in talkspurt: controller = "bbr"'),
         ("links.sky.queue.kind", "cake", 'queue.kind = "fq_codel"'),
         ("links.sky.queue.kind", "fq_pie", 'queue.kind = "fq_codel"'),

@@ -224,7 +224,10 @@ def test_equal_seeds_give_equal_sessions():
         ({"flows.video.controller.feedback": "0ms"}, "controller.feedback: 0ms"),
         ({"flows.video.reverse": BULK}, "needs sources that send RTP"),
         ({"flows.sound.dscp": 46}, "differs from that of"),
-        ({"flows.video.controller.kind": "scream"}, 'the nearest is controller = { kind = "nada" }'),
+        (
+            {"flows.video.controller.kind": "scream"},
+            'the nearest is controller = { kind = "nada" }',
+        ),
         ({"flows.video.controller": inline("gcc", min="1kbit/s")}, "below 5kbit/s"),
         ({"flows.video.controller": inline("gcc", start="3Gbit/s")}, "above 1Gbit/s"),
         ({"flows.video.controller": '{ kind = "fixed" }'}, "rate"),

@@ -365,3 +365,122 @@ fn decisions_are_those_of_libwebrtc() {
     // All states occur.
     assert!(compared > 1000 && usages.iter().all(|count| *count > 500), "{compared} {usages:?}");
 }
+
+/// libwebrtc's own scenarios whose result its tests assert without a field trial
+/// (`goog_cc_network_control_unittest.cc`) and that need no network: the others are in tests/test_gcc.py.
+mod asserted {
+    use super::*;
+
+    fn controller(start: u64) -> Box<dyn MediaController> {
+        let config = Config { start: Rate::from_bps(start), ..Config::default() };
+        let mut controller = config.build();
+        controller.on_start(micros(START));
+        controller
+    }
+
+    fn target(controller: &dyn MediaController) -> f64 {
+        let mut target = f64::NAN;
+        controller.observe(&mut |gauge, value| {
+            target = if gauge == Gauge::TargetRate { value } else { target };
+        });
+        target
+    }
+
+    /// Sends at the target over a link, with feedback each 50 ms until `end`.
+    fn send(controller: &mut dyn MediaController, number: &mut u64, (begin, end): (u64, u64)) {
+        let (capacity, mut free) = (2e6, begin);
+        for round in begin / 50_000..end / 50_000 {
+            let mut reports = Vec::new();
+            let rate = target(controller);
+            let count = (rate * 0.05 / 8.0 / 1000.0).round().max(1.0) as u64;
+            for place in 0..count {
+                let sent = round * 50_000 + place * 50_000 / count / 1000 * 1000;
+                controller.on_sent(micros(sent), &Sent { sequence: *number, bytes: 1000 });
+                free = free.max(sent) + (8e9 / capacity) as u64;
+                reports.push(PacketReport {
+                    stream: 0,
+                    sequence: *number,
+                    sent: micros(sent),
+                    arrived: Some(micros(free + 50_000)),
+                    arrived_untimed: false,
+                    again: false,
+                    arrived_before: false,
+                    probe: None,
+                    ecn: Ecn::NotEct,
+                    bytes: 1000,
+                });
+                *number += 1;
+            }
+            let now = micros((round + 1) * 50_000);
+            controller.on_timeout(now);
+            controller.on_reports(
+                now + Duration::from_millis(100),
+                &reports,
+                &FeedbackInfo::default(),
+            );
+        }
+    }
+
+    /// RunRembDipScenario.
+    #[test]
+    fn a_limit_of_the_receiver_is_forgotten_when_it_is_lifted() {
+        let mut controller = controller(1_000_000);
+        let (mut number, second) = (0, |count: u64| START + count * 1_000_000);
+        send(&mut *controller, &mut number, (second(0), second(10)));
+        assert!(target(&*controller) > 1.5e6);
+        controller.on_receiver_limit(micros(second(10)), Rate::from_bps(250_000));
+        send(&mut *controller, &mut number, (second(10), second(11)));
+        assert_eq!(target(&*controller), 250e3);
+        controller.on_receiver_limit(micros(second(11)), Rate::from_bps(10_000_000));
+        send(&mut *controller, &mut number, (second(11), second(21)));
+        assert!(target(&*controller) > 1.5e6);
+    }
+
+    /// FallbackToLossBasedBweWithoutPacketFeedback.
+    #[test]
+    fn without_feedback_on_packets_receiver_reports_decide() {
+        let mut controller = controller(1_000_000);
+        let mut at = START;
+        let mut report = |controller: &mut dyn MediaController, lost, received| {
+            for _ in 0..40 {
+                at += 25_000;
+                controller.on_timeout(micros(at));
+            }
+            let rtt = Some(Duration::from_millis(100));
+            controller.on_receiver_report(micros(at), &ReceiverReport { rtt, lost, received });
+        };
+        for _ in 0..20 {
+            report(&mut *controller, 0, 100);
+        }
+        assert!(target(&*controller) >= 500e3);
+        for _ in 0..20 {
+            report(&mut *controller, 15, 85);
+        }
+        assert!(target(&*controller) <= 300e3, "{}", target(&*controller));
+    }
+
+    /// NoCrashOnVeryLateFeedback.
+    #[test]
+    fn feedback_that_is_minutes_late_changes_nothing_for_long() {
+        let mut controller = controller(300_000);
+        let mut number = 0;
+        send(&mut *controller, &mut number, (START, START + 5_000_000));
+        let late = START + 305_000_000;
+        let reports = [PacketReport {
+            stream: 0,
+            sequence: number,
+            sent: micros(START + 5_000_000),
+            arrived: Some(micros(START + 5_100_000)),
+            arrived_untimed: false,
+            again: false,
+            arrived_before: false,
+            probe: None,
+            ecn: Ecn::NotEct,
+            bytes: 1000,
+        }];
+        controller.on_reports(micros(late), &reports, &FeedbackInfo::default());
+        number += 1;
+        send(&mut *controller, &mut number, (late, late + 10_000_000));
+        assert!(target(&*controller) > 100e3);
+    }
+}

@@ -229,7 +229,9 @@ pub struct Gcc {
     /// Packets in flight: number, when they were sent, and bytes; and their sum.
     flight: VecDeque<(u64, Micros, i64)>,
     in_flight: i64,
-    acknowledged: Option<u64>,
+    landed: Option<u64>,
+    /// Rate at which packets arrive.
+    acknowledged: Option<Bps>,
     round_trips: VecDeque<i64>,
     window: Option<i64>,
     pushback: f64,
@@ -276,6 +278,7 @@ impl Gcc {
             sent: Micros::MIN,
             flight: VecDeque::new(),
             in_flight: 0,
+            landed: None,
             acknowledged: None,
             round_trips: VecDeque::new(),
             window: None,
@@ -417,10 +420,10 @@ impl Gcc {
 
     /// Packets up to this number are not in flight any more.
     fn land(&mut self, number: u64) {
-        if self.acknowledged.is_some_and(|last| number <= last) {
+        if self.landed.is_some_and(|last| number <= last) {
             return;
         }
-        self.acknowledged = Some(number);
+        self.landed = Some(number);
         self.forget(|(first, ..)| first <= number);
     }
 
@@ -524,7 +527,7 @@ impl MediaController for Gcc {
         let now = micros(now.as_nanos());
         self.update(now);
         if let Some(prober) = &mut self.prober {
-            prober.set_alr(self.alr.began.filter(|_| self.acknowledged.is_some()));
+            prober.set_alr(self.alr.began.filter(|_| self.landed.is_some()));
             prober.process(now);
         }
         self.set_window();
@@ -567,7 +570,7 @@ impl MediaController for Gcc {
         let rates = [
             (Gauge::DelayRate, Some(self.delay.last).filter(|rate| *rate > 0)),
             (Gauge::LossRate, self.loss.rate()),
-            (Gauge::AcknowledgedRate, self.throughput.rate()),
+            (Gauge::AcknowledgedRate, self.acknowledged),
         ];
         for (gauge, rate) in rates {
             rate.into_iter().for_each(|rate| tell(gauge, rate as f64));
@@ -602,6 +605,7 @@ impl Gcc {
         self.was_alr = alr.is_some();
         self.throughput.on_packets(&arrived);
         let acknowledged = self.throughput.rate();
+        self.acknowledged = acknowledged;
         if let Some(rate) = acknowledged {
             self.loss.set_acknowledged(rate);
         }
