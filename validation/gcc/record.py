@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Records a call of two Chromium browsers over each network of networks.py.
+
+    sudo .venv/bin/python validation/gcc/record.py [NETWORK ...]
+
+Writes the RTC event log of the browser at ``a`` as logs/NETWORK.rtc-event-log.gz, and how late the
+emulation was into calls.json. Needs Chromium and root. ``judge.py`` compares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gzip
+import importlib.util
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# `networks` is that of validation/apps, whose functions are used; ours is `ten`.
+sys.path[:0] = [str(HERE.parent / "apps"), str(HERE.parent)]
+
+import chromium  # noqa: E402
+import made  # noqa: E402
+import networks as apps  # noqa: E402
+
+spec = importlib.util.spec_from_file_location("ten", HERE / "networks.py")
+assert spec is not None and spec.loader is not None
+ten = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ten)
+
+FILE = HERE / "calls.json"
+
+
+def call(name: str) -> dict:
+    """A call over a network: writes its log, and returns how late packets left the network."""
+    _, network = ten.NETWORKS[name]
+    text = apps.scenario(network, ten.traffic(name))
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        program = functools.partial(chromium.browsers, folder, ten.CALL_S, ["fake"])
+        _, _, late = apps.emulated(text, program, folder / "network", latest_s=ten.LATENESS_P99_S)
+        (log,) = (folder / "call" / "caller.events").iterdir()
+        file = HERE / "logs" / f"{name}.rtc-event-log.gz"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(gzip.compress(log.read_bytes(), 9, mtime=0))
+    return {"late": late, "log_bytes": file.stat().st_size}
+
+
+def main() -> None:
+    """Record the calls that are asked for; others are kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    asked = parser.parse_args()
+    about = made.made(FILE)
+    about["chromium"] = made.line("chromium", "--version")
+    for name in asked.names or ten.NETWORKS:
+        found = json.loads(FILE.read_text()) if FILE.exists() else {}
+        try:
+            found[name] = {"made": about, **call(name)}
+        except apps.TooLateError:
+            print(f"{name}: not recorded, the machine is too busy", flush=True)
+            continue
+        print(name, found[name]["late"], found[name]["log_bytes"], flush=True)
+        FILE.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
