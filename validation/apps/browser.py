@@ -2,17 +2,17 @@
 
     python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [MORE ...]
 
-MORE are video, events, twice, dump and fake. Playwright drives the browser over a pipe. FOLDER has
-the descriptions that both ends exchange, and
-afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With
-``events``, the browser also writes its RTC event log into ROLE.events, samples only once a second,
-records no sound, and encrypts no media, so that a capture shows what is in the packets. With
-``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream. With ``dump``,
-the browser writes its log of encrypted media, all statistics are sampled once a second, the tracks
-are stopped ``ARRIVED_S`` before the last sample, and the dump of chrome://webrtc-internals is saved
-as ROLE.txt after it; the call ends when the log has been written. With ``fake``, sound and picture
-are those of the browser's fake devices, encoded as it likes, the log is of encrypted media, and the
-call ends when the log has been written.
+MORE are video, events, twice, dump, fake, and picture=FILE. Playwright drives the browser over a
+pipe. FOLDER has the descriptions that both ends exchange, and afterwards ROLE.json with the samples
+of getStats, and ROLE.webm with the sound received. With ``events``, the browser also writes its RTC
+event log into ROLE.events, samples only once a second, records no sound, and encrypts no media, so
+that a capture shows what is in the packets. With ``twice``, the speech is sent a second time,
+``LATER_S`` later, as another stream. With ``dump``, the browser writes its log of encrypted media,
+all statistics are sampled once a second, the tracks are stopped ``ARRIVED_S`` before the last
+sample, and the dump of chrome://webrtc-internals is saved as ROLE.txt after it; the call ends when
+the log has been written. With ``fake``, sound and picture are those of the browser's fake devices,
+encoded as it likes, the log is of encrypted media, and the call ends when the log has been written;
+the caller's picture is that of a file, if one is given.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str])
     ]  # fmt: skip
     if not fake:
         arguments.append(f"--use-file-for-fake-audio-capture={speech}")
+    arguments += [
+        f"--use-file-for-fake-video-capture={it.removeprefix('picture=')}"
+        for it in more
+        if it.startswith("picture=") and role == "caller"
+    ]
     if events:
         (folder / f"{role}.events").mkdir()
         arguments.append(f"--webrtc-event-logging={folder / f'{role}.events'}")

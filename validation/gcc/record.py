@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Records a call of two Chromium browsers over each network of networks.py.
 
-    sudo .venv/bin/python validation/gcc/record.py [NETWORK ...]
+    sudo .venv/bin/python validation/gcc/record.py [--noise] [NETWORK ...]
 
 Writes the RTC event log of the browser at ``a`` as logs/NETWORK.rtc-event-log.gz, and how late the
-emulation was into calls.json. Needs Chromium and root. ``judge.py`` compares.
+emulation was into calls.json. With ``--noise``, the fake camera at ``a`` shows a picture that no
+encoder can compress, so that the video takes the rate it is allowed, and the names end with
+``-noise``. Needs Chromium and root. ``judge.py`` compares.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+
+import numpy as np
 
 HERE = Path(__file__).resolve().parent
 # `networks` is that of validation/apps, whose functions are used; ours is `ten`.
@@ -32,26 +36,45 @@ ten = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(ten)
 
 FILE = HERE / "calls.json"
+WIDTH, HEIGHT, RATE, FRAMES = 640, 480, 30, 30
+"""Of the noise; 640 x 480 is what the browser asks its camera for."""
 
 
-def call(name: str) -> dict:
+def noise(file: Path) -> Path:
+    """Frames of independent pixels, as YUV4MPEG2 of format 4:2:0."""
+    draw = np.random.default_rng(1)
+    size = WIDTH * HEIGHT * 3 // 2
+    frames = [b"FRAME\n" + draw.integers(0, 256, size, np.uint8).tobytes() for _ in range(FRAMES)]
+    head = f"YUV4MPEG2 W{WIDTH} H{HEIGHT} F{RATE}:1 Ip A1:1 C420jpeg\n"
+    file.write_bytes(head.encode() + b"".join(frames))
+    return file
+
+
+def call(name: str, *, noisy: bool) -> dict:
     """A call over a network: writes its log, and returns how late packets left the network."""
     _, network = ten.NETWORKS[name]
     text = apps.scenario(network, ten.traffic(name))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        program = functools.partial(chromium.browsers, folder, ten.CALL_S, ["fake"])
+        more = ["fake"] + ([f"picture={noise(folder / 'noise.y4m')}"] if noisy else [])
+        program = functools.partial(chromium.browsers, folder, ten.CALL_S, more)
         _, _, late = apps.emulated(text, program, folder / "network", latest_s=ten.LATENESS_P99_S)
         (log,) = (folder / "call" / "caller.events").iterdir()
-        file = HERE / "logs" / f"{name}.rtc-event-log.gz"
+        file = HERE / "logs" / f"{called(name, noisy)}.rtc-event-log.gz"
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(gzip.compress(log.read_bytes(), 9, mtime=0))
     return {"late": late, "log_bytes": file.stat().st_size}
 
 
+def called(name: str, noisy: bool) -> str:
+    """The name of a call."""
+    return f"{name}-noise" if noisy else name
+
+
 def main() -> None:
     """Record the calls that are asked for; others are kept."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--noise", action="store_true")
     parser.add_argument("names", nargs="*")
     asked = parser.parse_args()
     about = made.made(FILE)
@@ -59,11 +82,12 @@ def main() -> None:
     for name in asked.names or ten.NETWORKS:
         found = json.loads(FILE.read_text()) if FILE.exists() else {}
         try:
-            found[name] = {"made": about, **call(name)}
+            measured = {"made": about, **call(name, noisy=asked.noise)}
         except apps.TooLateError:
             print(f"{name}: not recorded, the machine is too busy", flush=True)
             continue
-        print(name, found[name]["late"], found[name]["log_bytes"], flush=True)
+        found[called(name, asked.noise)] = measured
+        print(name, measured["late"], measured["log_bytes"], flush=True)
         FILE.write_text(json.dumps(found, indent=1) + "\n")
 
 
