@@ -6,8 +6,8 @@ change it:
 
 * Times are whole milliseconds. Packets are logged when they were handed to the transport, RTCP when
   it has been handled. Two events of one millisecond are ordered: packets sent, RTCP, process.
-* The log has the size of a packet's RTP header, payload and padding. libwebrtc's controller adds the
-  transport's overhead: 20 bytes of IPv4, 8 of UDP and the tag of SRTP.
+* The log has the size of a packet's RTP header, payload and padding. libwebrtc's controller adds
+  20 bytes of IPv4 and 8 of UDP, but not the tag of SRTP.
 * Which packets belonged to a cluster of probes: see :func:`clusters`.
 * The controller is called every 25 ms from the instant at which DTLS has completed, with which it
   begins.
@@ -23,6 +23,8 @@ from typing import Any
 
 from talkspurt.importing.webrtc.eventlog import EventLog
 
+OVERHEAD = 28
+"""Bytes of IPv4 and UDP."""
 PROCESS_US = 25_000
 SECOND_US = 1_000_000
 TICK_S = 1 / 65536
@@ -37,10 +39,11 @@ SENT, TOLD, DONE = 0, 1, 2
 class Assumed:
     """What the log does not say; rates in bit/s."""
 
-    overhead: int = 28
+    more_bytes: int = 0
+    """Added to the size of each packet."""
     start: int = 300_000
     least: int = 30_000
-    most: int = 1_732_000
+    most: int = 1_749_600
     alr_probing: bool = False
     phase_us: int = 0
     """Of the calls every 25 ms."""
@@ -57,7 +60,6 @@ class Sent:
     time_ms: int
     number: int
     bytes: int
-    media_bytes: int
     is_padding: bool
     cluster: int = -1
 
@@ -81,10 +83,8 @@ def sent(log: EventLog) -> list[Sent]:
         if wire < 0:
             continue
         last = unwrapped(wire, last)
-        media = row.payload_size + row.padding_size
-        found.append(
-            Sent(row.timestamp_ms, last, row.header_size + media, media, not row.payload_size)
-        )
+        size = row.header_size + row.payload_size + row.padding_size + OVERHEAD
+        found.append(Sent(row.timestamp_ms, last, size, not row.payload_size))
     return sorted(found, key=lambda it: it.number)
 
 
@@ -98,7 +98,7 @@ def clusters(log: EventLog, packets: list[Sent]) -> list[Cluster]:
 
     A cluster begins with a packet of nothing but padding, which the pacer adds to have a sharp
     beginning, behind its order and behind the end of the cluster before. All packets that follow,
-    also of sound, belong to it, until it has its bytes, without headers, and left at as many
+    also of sound, belong to it, until it has its bytes, with all headers, and left at as many
     instants as it wants packets. If no such packet comes within a second, it never began.
     """
     orders = [Cluster(row.timestamp_ms, row.id, row.bitrate_bps, row.min_packets, row.min_bytes)
@@ -119,7 +119,7 @@ def clusters(log: EventLog, packets: list[Sent]) -> list[Cluster]:
             if full and packet.time_ms not in instants:
                 break
             packet.cluster = order.id
-            size += packet.media_bytes
+            size += packet.bytes
             instants.add(packet.time_ms)
             at += 1
     return orders
@@ -266,7 +266,7 @@ def lines(log: EventLog, assumed: Assumed) -> list[str]:
     for one in packets:
         order = orders.get(one.cluster)
         mark = f"{order.id} {order.packets} {order.bytes}" if order else "-1 -1 -1"
-        add(one.time_ms, SENT, "sent", f"{one.number} {one.bytes + assumed.overhead} {mark}")
+        add(one.time_ms, SENT, "sent", f"{one.number} {one.bytes + assumed.more_bytes} {mark}")
     for told in feedback(log, packets):
         rest = "\n".join(f"{number} {arrived}" for number, arrived in told.results)
         add(told.time_ms, TOLD, "feedback", f"{len(told.results)} 0\n{rest}")
