@@ -25,6 +25,8 @@ from talkspurt.importing.webrtc.eventlog import EventLog
 
 OVERHEAD = 28
 """Bytes of IPv4 and UDP."""
+PROBE_MS = 2
+"""While it probes, the pacer sends at least what its rate permits in this time, at once."""
 PROCESS_US = 25_000
 SECOND_US = 1_000_000
 TICK_S = 1 / 65536
@@ -42,7 +44,7 @@ class Assumed:
     more_bytes: int = 0
     """Added to the size of each packet."""
     start: int = 300_000
-    least: int = 30_000
+    least: int = 84_400
     most: int = 1_749_600
     alr_probing: bool = False
     phase_us: int = 0
@@ -51,6 +53,9 @@ class Assumed:
     reports: bool = True
     moved: dict[str, int] = field(default_factory=dict)
     """By how many microseconds events of a word are later than the log says."""
+    calls: bool = True
+    packets_us: dict[int, int] = field(default_factory=dict)
+    """By how many microseconds packets left later than the log says."""
 
 
 @dataclass
@@ -97,9 +102,11 @@ def clusters(log: EventLog, packets: list[Sent]) -> list[Cluster]:
     """Marks packets that probed, by libwebrtc's rules for its pacer, and returns the clusters.
 
     A cluster begins with a packet of nothing but padding, which the pacer adds to have a sharp
-    beginning, behind its order and behind the end of the cluster before. All packets that follow,
-    also of sound, belong to it, until it has its bytes, with all headers, and left at as many
-    instants as it wants packets. If no such packet comes within a second, it never began.
+    beginning, behind its order and behind the end of the cluster before. If none comes within a
+    second, it never began. All packets that follow, also of sound, belong to it. The pacer sends
+    until it has sent what the cluster's rate permits in ``PROBE_MS``, which counts as one packet of
+    the cluster, and goes on until it has the cluster's number of these and its bytes, with all
+    headers.
     """
     orders = [Cluster(row.timestamp_ms, row.id, row.bitrate_bps, row.min_packets, row.min_bytes)
               for row in log.events["probe_clusters"]]  # fmt: skip
@@ -112,15 +119,17 @@ def clusters(log: EventLog, packets: list[Sent]) -> list[Cluster]:
         )  # fmt: skip
         if begin is None or packets[begin].time_ms > order.time_ms + 1000:
             continue
-        at, size, instants = begin, 0, set()
+        at, size, calls, call, last = begin, 0, 0, 0, None
+        least = order.rate * PROBE_MS // 8000
         while at < len(packets):
             packet = packets[at]
-            full = size >= order.bytes and len(instants) >= order.packets
-            if full and packet.time_ms not in instants:
-                break
-            packet.cluster = order.id
+            if last is None or call >= least or packet.time_ms - last > PROBE_MS:
+                if size >= order.bytes and calls >= order.packets:
+                    break
+                calls, call = calls + 1, 0
+            packet.cluster, last = order.id, packet.time_ms
+            call += packet.bytes
             size += packet.bytes
-            instants.add(packet.time_ms)
             at += 1
     return orders
 
@@ -259,14 +268,16 @@ def lines(log: EventLog, assumed: Assumed) -> list[str]:
     begin = 1000 * began(log)
     found: list[tuple[int, int, str]] = []
 
-    def add(time_ms: int, order: int, word: str, rest: Any) -> None:
-        time = 1000 * time_ms + assumed.moved.get(word, 0)
+    def add(time_ms: int, order: int, word: str, rest: Any, later_us: int = 0) -> None:
+        time = 1000 * time_ms + assumed.moved.get(word, 0) + later_us
         found.append((max(time, begin), order, f"{word} {max(time, begin)} {rest}"))
 
     for one in packets:
         order = orders.get(one.cluster)
         mark = f"{order.id} {order.packets} {order.bytes}" if order else "-1 -1 -1"
-        add(one.time_ms, SENT, "sent", f"{one.number} {one.bytes + assumed.more_bytes} {mark}")
+        later = assumed.packets_us.get(one.number, 0)
+        rest = f"{one.number} {one.bytes + assumed.more_bytes} {mark}"
+        add(one.time_ms, SENT, "sent", rest, later)
     for told in feedback(log, packets):
         rest = "\n".join(f"{number} {arrived}" for number, arrived in told.results)
         add(told.time_ms, TOLD, "feedback", f"{len(told.results)} 0\n{rest}")
@@ -276,7 +287,8 @@ def lines(log: EventLog, assumed: Assumed) -> list[str]:
         if report.rtt is not None:
             add(report.time_ms, TOLD, "rtt", report.rtt)
     end = max(time for time, _, _ in found)
-    for time in range(begin + assumed.phase_us + PROCESS_US, end, PROCESS_US):
+    first = begin + assumed.phase_us + PROCESS_US
+    for time in range(first, end, PROCESS_US) if assumed.calls else ():
         found.append((time, DONE, f"process {time}"))
     found.sort(key=lambda it: it[:2])
     init = (f"init {begin} {assumed.start} -1 -1 {int(assumed.alr_probing)} {assumed.most}"
