@@ -12,6 +12,7 @@ import socket
 import struct
 import sys
 import time
+from pathlib import Path
 
 ALL, TIMESTAMPS = 3, 35
 """``ETH_P_ALL`` and ``SO_TIMESTAMPNS``."""
@@ -23,7 +24,7 @@ def main(file: str) -> None:
     with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ALL)) as packets:
         packets.setsockopt(socket.SOL_SOCKET, TIMESTAMPS, 1)
         packets.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        with open(file, "w", buffering=1) as out:
+        with Path(file).open("w", buffering=1) as out:
             while True:
                 data, told, _, source = packets.recvmsg(2048, 64)
                 if source[2] != socket.PACKET_OUTGOING or source[1] != FAMILY_V4 or data[9] != UDP:
