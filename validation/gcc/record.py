@@ -18,6 +18,7 @@ import functools
 import gzip
 import importlib.util
 import json
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -83,7 +84,7 @@ def program(folder: Path, more: list[str], is_timed: bool, network: Emulation) -
         chromium.browsers(folder, ten.CALL_S, more, network)
     finally:
         if watch is not None:
-            watch.terminate()
+            watch.send_signal(signal.SIGTERM)
             watch.wait(10)
 
 
