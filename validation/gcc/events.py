@@ -27,6 +27,8 @@ OVERHEAD = 28
 """Bytes of IPv4 and UDP."""
 PROBE_MS = 2
 """While it probes, the pacer sends at least what its rate permits in this time, at once."""
+LATEST_MS = 5000
+"""libwebrtc discards a cluster that waited so long."""
 PROCESS_US = 25_000
 SECOND_US = 1_000_000
 TICK_S = 1 / 65536
@@ -102,11 +104,11 @@ def clusters(log: EventLog, packets: list[Sent]) -> list[Cluster]:
     """Marks packets that probed, by libwebrtc's rules for its pacer, and returns the clusters.
 
     A cluster begins with a packet of nothing but padding, which the pacer adds to have a sharp
-    beginning, behind its order and behind the end of the cluster before. If none comes within a
-    second, it never began. All packets that follow, also of sound, belong to it. The pacer sends
-    until it has sent what the cluster's rate permits in ``PROBE_MS``, which counts as one packet of
-    the cluster, and goes on until it has the cluster's number of these and its bytes, with all
-    headers.
+    beginning, behind its order and behind the end of the cluster before. If none comes within
+    ``LATEST_MS``, it never began. All packets that follow, also of sound, belong to it. The pacer
+    sends until it has sent what the cluster's rate permits in ``PROBE_MS``, which counts as one
+    packet of the cluster, and goes on until it has the cluster's number of these and its bytes,
+    with all headers.
     """
     orders = [Cluster(row.timestamp_ms, row.id, row.bitrate_bps, row.min_packets, row.min_bytes)
               for row in log.events["probe_clusters"]]  # fmt: skip
@@ -117,7 +119,7 @@ def clusters(log: EventLog, packets: list[Sent]) -> list[Cluster]:
              if packets[i].time_ms >= order.time_ms and packets[i].is_padding),
             None,
         )  # fmt: skip
-        if begin is None or packets[begin].time_ms > order.time_ms + 1000:
+        if begin is None or packets[begin].time_ms > order.time_ms + LATEST_MS:
             continue
         at, size, calls, call, last = begin, 0, 0, 0, None
         least = order.rate * PROBE_MS // 8000

@@ -16,7 +16,7 @@
 //! 2 overuse), the estimate, the delay-based and the loss-based ones and the acknowledged rate, -1 without; and
 //! then the rates of clusters that it wants. Fields that are not listed are ignored.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 
 use talkspurt_proto::media::gcc::Config;
@@ -26,13 +26,8 @@ use talkspurt_proto::media::{
 use talkspurt_proto::rtcp::PacketReport;
 use talkspurt_proto::{Duration, Ecn, Gauge, Instant, Rate};
 
-const GAUGES: [Gauge; 5] = [
-    Gauge::Usage,
-    Gauge::TargetRate,
-    Gauge::DelayRate,
-    Gauge::LossRate,
-    Gauge::AcknowledgedRate,
-];
+const GAUGES: [Gauge; 5] =
+    [Gauge::Usage, Gauge::TargetRate, Gauge::DelayRate, Gauge::LossRate, Gauge::AcknowledgedRate];
 
 /// A packet that left: when, bytes, and cluster.
 type Packet = (Instant, u32, Option<u32>);
@@ -69,7 +64,8 @@ fn decided(controller: &mut dyn MediaController) -> String {
         }
     };
     controller.observe(&mut keep);
-    let clusters = std::iter::from_fn(|| controller.take_cluster().map(|it| it.rate.as_bps() as i64));
+    let clusters =
+        std::iter::from_fn(|| controller.take_cluster().map(|it| it.rate.as_bps() as i64));
     let all: Vec<_> = found.into_iter().chain(clusters).map(|it| it.to_string()).collect();
     all.join(" ")
 }
@@ -78,7 +74,7 @@ fn main() -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut lines = io::stdin().lock().lines();
     let mut controller = Config::default().build();
-    let mut packets: HashMap<i64, Packet> = HashMap::new();
+    let mut packets: BTreeMap<i64, Packet> = BTreeMap::new();
     while let Some(line) = lines.next() {
         let line = line?;
         let word = line.split(' ').next().unwrap_or_default();

@@ -110,7 +110,6 @@ def _rtp(number: int) -> Kind:
         Column("sequence_number", 4, bits=16), Column("rtp_timestamp", 5), Column("ssrc", 6),
         Column("payload_size", 8), Column("header_size", 9), Column("padding_size", 10),
         Column("transport_sequence_number", 15, bits=16, is_required=False),
-        Column("absolute_send_time", 17, bits=24, is_required=False),
     )  # fmt: skip
 
 
