@@ -271,7 +271,7 @@ def total(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def write(found: dict[str, Any], variants: dict[str, Any]) -> None:
     """Fill the page."""
     kinds = {"fake": "", "noise": NOISE, "wire": WIRE}
-    of = {kind: [it for it in found if it.removeprefix(it.split("-")[0]) == end]
+    of = {kind: [it + end for it in networks.NETWORKS if it + end in found]
           for kind, end in kinds.items()}  # fmt: skip
     parts: dict[str, object] = {}
     for kind in ("fake", "noise"):
