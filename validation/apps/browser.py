@@ -1,15 +1,18 @@
 """One end of a call in Chromium; a command at a node of an emulation.
 
-    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [video] [events] [twice] [dump]
+    python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [MORE ...]
 
-Playwright drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and
-afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With
-``events``, the browser also writes its RTC event log into ROLE.events, samples only once a second,
-records no sound, and encrypts no media, so that a capture shows what is in the packets. With
-``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream. With ``dump``,
-the browser writes its log of encrypted media, all statistics are sampled once a second, the tracks
-are stopped ``ARRIVED_S`` before the last sample, and the dump of chrome://webrtc-internals is saved
-as ROLE.txt after it; the call ends when the log has been written.
+MORE are video, events, twice, dump, fake, and picture=FILE. Playwright drives the browser over a
+pipe. FOLDER has the descriptions that both ends exchange, and afterwards ROLE.json with the samples
+of getStats, and ROLE.webm with the sound received. With ``events``, the browser also writes its RTC
+event log into ROLE.events, samples only once a second, records no sound, and encrypts no media, so
+that a capture shows what is in the packets. With ``twice``, the speech is sent a second time,
+``LATER_S`` later, as another stream. With ``dump``, the browser writes its log of encrypted media,
+all statistics are sampled once a second, the tracks are stopped ``ARRIVED_S`` before the last
+sample, and the dump of chrome://webrtc-internals is saved as ROLE.txt after it; the call ends when
+the log has been written. With ``fake``, sound and picture are those of the browser's fake devices,
+encoded as it likes, the log is of encrypted media, and the call ends when the log has been written;
+the caller's picture is that of a file, if one is given.
 """
 
 from __future__ import annotations
@@ -36,18 +39,27 @@ VIDEO_BPS = 12_000_000
 
 def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str]) -> None:
     """Open the call, let it last, and write what was measured."""
-    video, events, twice, dump = (it in more for it in ("video", "events", "twice", "dump"))
-    events |= dump
+    video, events, twice, dump, fake = (
+        it in more for it in ("video", "events", "twice", "dump", "fake")
+    )
+    events |= dump or fake
     arguments = [
         "--no-sandbox", "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
-        f"--use-file-for-fake-audio-capture={speech}", "--disable-gpu",
-        "--autoplay-policy=no-user-gesture-required", "--disable-background-networking",
+        "--disable-gpu", "--autoplay-policy=no-user-gesture-required",
+        "--disable-background-networking",
         "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter",
     ]  # fmt: skip
+    if not fake:
+        arguments.append(f"--use-file-for-fake-audio-capture={speech}")
+    arguments += [
+        f"--use-file-for-fake-video-capture={it.removeprefix('picture=')}"
+        for it in more
+        if it.startswith("picture=") and role == "caller"
+    ]
     if events:
         (folder / f"{role}.events").mkdir()
         arguments.append(f"--webrtc-event-logging={folder / f'{role}.events'}")
-    if events and not dump:
+    if events and not dump and not fake:
         arguments.append("--disable-webrtc-encryption")
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
@@ -67,6 +79,7 @@ def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str])
         read(folder / f"{other}.ready")
         picture = VIDEO_BPS if video and role == "caller" else 0
         media = {"video": picture, "recorded": not events, "twice": LATER_S if twice else 0}
+        media["fake"] = fake
         page.evaluate("(media) => open(media)", media)
         if role == "caller":
             write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))
@@ -79,6 +92,8 @@ def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str])
         if dump:
             page.evaluate("(wait_ms) => stop(wait_ms)", 1000 * ARRIVED_S)
             save(internals, folder / f"{role}.txt")
+            page.wait_for_timeout(1000 * LOGGED_S)
+        elif fake:
             page.wait_for_timeout(1000 * LOGGED_S)
         found = page.evaluate("() => close()")
         if not events:

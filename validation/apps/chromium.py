@@ -74,7 +74,8 @@ def browsers(
     calls = folder / "call"
     shutil.rmtree(calls, ignore_errors=True)
     calls.mkdir()
-    words = [str(calls), str(seconds), str(hearing.speech(folder, RATE_HZ)), *more]
+    speech = "-" if "fake" in more else str(hearing.speech(folder, RATE_HZ))
+    words = [str(calls), str(seconds), speech, *more]
     ends = [
         network.start(node, [sys.executable, str(HERE / "browser.py"), role, *words])
         for node, role in (("b", "answerer"), ("a", "caller"))
