@@ -128,6 +128,7 @@ fn video_follows_a_controller_and_is_decoded() {
         flow(name, transport, video(kind), video(kind))
     };
     let flows = vec![
+        of("gcc", "udp", Some("gcc")),
         of("nada", "udp", Some("nada")),
         of("fixed", "udp", Some("fixed")),
         of("tfrc", "tfrc", None),
@@ -137,7 +138,7 @@ fn video_follows_a_controller_and_is_decoded() {
         connect(&server).measure(&plan, &Watch::default(), drop).expect("it runs");
     assert_eq!(broken, None);
     finished.recording.conservation().expect("every account balances");
-    assert_eq!(finished.recording.flows.len(), 6);
+    assert_eq!(finished.recording.flows.len(), 8);
     assert_lost_only_at_full_sockets(&finished.recording.flows, &facts);
     for flow in &finished.recording.flows {
         let video = flow.video.as_ref().expect("frames");
@@ -151,7 +152,8 @@ fn video_follows_a_controller_and_is_decoded() {
         plan.point().map(drop).expect_err("it is bad").to_string()
     };
     assert!(faulty(video(None)).contains("needs a --controller"));
-    assert!(faulty(video(Some("gcc"))).contains("controller"), "{}", faulty(video(Some("gcc"))));
+    let unknown = faulty(video(Some("scream")));
+    assert!(unknown.contains("controller"), "{unknown}");
     let slow = Some(Traffic::Video { rate: 10, controller: Some("nada".to_owned()) });
     assert!(faulty(slow).contains("10 kbit/s"));
 }

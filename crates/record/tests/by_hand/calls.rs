@@ -321,7 +321,8 @@ fn the_flows_table_has_the_columns_of_the_contract() {
         columns(&flows).join(" "),
         "name transport source from to group generated_packets queued_packets discarded_packets \
          sent_packets received_packets lost_packets in_flight_packets control_packets \
-         feedback_packets feedback_bytes repair_packets repair_bytes rejected_packets damaged_packets sent_bytes \
+         feedback_packets feedback_bytes repair_packets repair_bytes padding_packets padding_bytes \
+         rejected_packets damaged_packets sent_bytes \
          received_bytes network_header_bytes transport_header_bytes media_header_bytes \
          payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_mean_s mouth_to_ear_max_s \
