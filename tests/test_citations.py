@@ -51,6 +51,8 @@ WITHOUT_TEXT = {
     "RFC 9112": "HTTP/1.1",
     "RFC 9406": "HyStart++",
     "RFC 9937": "proportional rate reduction",
+    "draft-alvestrand-rmcat-remb": "REMB",
+    "draft-holmer-rmcat-transport-wide-cc-extensions": "transport-wide feedback",
     "draft-ietf-opsawg-pcapng": "pcapng",
 }
 

@@ -12,9 +12,9 @@
 //! process TIME                         regularly
 //! ```
 //!
-//! After each line but `init` and `sent`, it prints its word and time, the detector's state (0 normal, 1 underuse,
-//! 2 overuse), the estimate, the delay-based and the loss-based ones and the acknowledged rate, -1 without; and
-//! then the rates of clusters that it wants. Fields that are not listed are ignored.
+//! After each line but `init` and `sent`, it prints its word and time, the detector's state (0 normal, 1
+//! underuse, 2 overuse), the estimate, the delay-based and the loss-based ones and the acknowledged rate, -1
+//! without; and then the rates of clusters that it wants. Fields that are not listed are ignored.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};

@@ -382,9 +382,9 @@ impl ReceivedPackets {
         blocks
     }
 
-    /// Transport-wide feedback on the packets since the last call, and again on those behind one that came late,
-    /// for an RTCP packet of at most this many bytes. What has no room, or arrived too long after the packet
-    /// before, is for the next call. `None` if nothing arrived.
+    /// Transport-wide feedback on the packets since the last call, and again on those behind one that came
+    /// late, for an RTCP packet of at most this many bytes. What has no room, or arrived too long after the
+    /// packet before, is for the next call. `None` if nothing arrived.
     pub fn transport_wide(&mut self, bytes: usize) -> Option<TransportWide> {
         let stream = self.streams.iter_mut().find(|stream| stream.ssrc == 0)?;
         let report = stream.transport_wide(self.feedback_count, bytes)?;

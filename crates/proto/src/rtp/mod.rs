@@ -39,8 +39,8 @@ pub struct Packet {
     /// The first contributing source: of a repair packet, the source that it protects (RFC 8627
     /// §4.2.1). Without the value 0, a packet is not longer in memory.
     pub csrc: Option<NonZeroU32>,
-    /// Transport-wide sequence number, in a header extension (draft-holmer-rmcat-transport-wide-cc-extensions-01
-    /// §2).
+    /// Transport-wide sequence number, in a header extension
+    /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §2).
     pub transport: Option<u16>,
     /// Bytes of padding after the payload.
     pub padding: u8,

@@ -116,8 +116,8 @@ impl History {
     }
 }
 
-/// Bytes of a packet of padding alone, and the least to be filled for which media is repeated instead (libwebrtc:
-/// RTPSender::GeneratePadding).
+/// Bytes of a packet of padding alone, and the least to be filled for which media is repeated instead
+/// (libwebrtc: RTPSender::GeneratePadding).
 const PADDING: u8 = 224;
 const LEAST_REPEATED: usize = 50;
 /// Of so many packets the longest is repeated.

@@ -24,7 +24,7 @@ const BURST_GAP: Micros = 5_000;
 const LONGEST_BURST: Micros = 100_000;
 /// The receiver's clock jumped if two groups arrive this much further apart than their reports.
 const CLOCK_JUMP: Micros = 3 * SECOND;
-/// Groups in a row that arrive before the one before them, after which all starts anew.
+/// Groups in a row that arrive before the one before them, after which all is forgotten.
 const MOST_REORDERED: u32 = 3;
 
 /// Packets that were sent together.
