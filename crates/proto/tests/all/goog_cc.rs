@@ -127,7 +127,7 @@ impl Path {
     fn change(&mut self) {
         let mut unit = || self.rng.unit();
         self.changes = self.now + (2e6 + 13e6 * unit()) as u64;
-        self.capacity = 1e5 * (60.0_f64).powf(unit());
+        self.capacity = 1e5 * talkspurt_proto::math::pow(60.0, unit());
         self.queue = (1e6 * unit()) as u64;
         self.loss = match unit() {
             x if x < 0.5 => 0.0,
@@ -293,7 +293,7 @@ impl Path {
 
     /// RTCP, once a second.
     fn hear(&mut self, at: u64) {
-        if at / 25_000 % 40 != 0 {
+        if !(at / 25_000).is_multiple_of(40) {
             return;
         }
         let rtt = 40_000 + (2e5 * self.rng.unit()) as u64;
