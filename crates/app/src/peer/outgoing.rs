@@ -403,8 +403,8 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
-        while self.fills()
-            && let Some(bytes) = link.control.as_ref().and_then(|it| it.control.padding(local))
+        while let Some(bytes) = link.control.as_ref().and_then(|it| it.control.padding(local))
+            && self.fills()
             && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
         {
             let frame = numbered(Frame::Rtp(history.padding(bytes)), link);
@@ -470,8 +470,8 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
-        if self.fills()
-            && link.control.as_ref().is_some_and(|it| it.control.begins_probe(local))
+        if link.control.as_ref().is_some_and(|it| it.control.begins_probe(local))
+            && self.fills()
             && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
         {
             let padding = numbered(Frame::Rtp(history.padding(1)), link);

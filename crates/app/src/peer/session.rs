@@ -405,8 +405,10 @@ impl Control {
         let probe = self.clusters.current(local);
         let sequence = self.sent.on_sent(local, ssrc, sequence, counted, probe);
         self.pacer.on_sent(local, counted.into());
-        self.filler.on_sent(local, counted.into());
-        self.filler.forgive(local, MOST_DEBT);
+        if self.decision.padding > Rate::ZERO {
+            self.filler.on_sent(local, counted.into());
+            self.filler.forgive(local, MOST_DEBT);
+        }
         if probe.is_some() {
             self.clusters.on_sent(local, counted.into());
             self.pacer.forgive(local, MOST_DEBT);
@@ -424,8 +426,9 @@ impl Control {
         if paused && self.streams.len() > 1 {
             self.tell();
         }
-        self.controller.on_sent(local, &media::Sent { sequence, bytes: counted });
-        self.decide(local);
+        if self.controller.on_sent(local, &media::Sent { sequence, bytes: counted }) {
+            self.decide(local);
+        }
     }
 
     /// The length of a flow's queue changed.

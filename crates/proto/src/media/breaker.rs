@@ -94,9 +94,10 @@ struct Fixed {
 }
 
 impl MediaController for Fixed {
-    fn on_sent(&mut self, now: Instant, sent: &Sent) {
+    fn on_sent(&mut self, now: Instant, sent: &Sent) -> bool {
         self.breaker.on_sent(now, sent.bytes);
         self.next.get_or_insert(now + INTERVAL);
+        false
     }
     fn on_contact(&mut self, _: Instant) {
         self.breaker.on_contact();

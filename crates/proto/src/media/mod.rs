@@ -44,8 +44,10 @@ pub trait MediaController: Debug + Send {
     fn on_receiver_report(&mut self, _now: Instant, _report: &ReceiverReport) {}
     /// The receiver asks for this rate at most (REMB); zero for any.
     fn on_receiver_limit(&mut self, _now: Instant, _limit: Rate) {}
-    /// A packet left.
-    fn on_sent(&mut self, _now: Instant, _sent: &Sent) {}
+    /// A packet left; whether that changed the decision or asks for a cluster.
+    fn on_sent(&mut self, _now: Instant, _sent: &Sent) -> bool {
+        false
+    }
     /// The pacer's queue changed to this length.
     fn on_queue(&mut self, _now: Instant, _bytes: u64) {}
     /// When it wants [`on_timeout`](Self::on_timeout).

@@ -548,12 +548,13 @@ impl Nada {
 }
 
 impl MediaController for Nada {
-    fn on_sent(&mut self, now: Instant, _: &super::Sent) {
+    fn on_sent(&mut self, now: Instant, _: &super::Sent) -> bool {
         self.newest = now;
         self.last.get_or_insert(now);
         if let (None, Some(patience)) = (self.patient_until, self.values.patience) {
             self.patient_until = Some(now + patience.max(self.interval * 4));
         }
+        false
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -372,8 +372,8 @@ impl Gcc {
         self.target
     }
 
-    /// Passes a changed target on to those that depend on it (`MaybeTriggerOnNetworkChanged`).
-    fn settle(&mut self, now: Micros) {
+    /// Passes a changed target on to those that depend on it (`MaybeTriggerOnNetworkChanged`); whether it changed.
+    fn settle(&mut self, now: Micros) -> bool {
         let target = self.rate();
         let pushed = self.pushed(target).max(self.min);
         let last = Last {
@@ -385,7 +385,7 @@ impl Gcc {
             is_alr: self.alr.began.is_some(),
         };
         if last == self.last {
-            return;
+            return false;
         }
         self.last = last;
         self.alr.set_rate(target);
@@ -395,6 +395,7 @@ impl Gcc {
         if let Some(prober) = &mut self.prober {
             prober.set_estimate(now, target, is_free);
         }
+        true
     }
 
     /// The target reduced while more is in flight than the window permits.
@@ -451,7 +452,7 @@ impl ReportedLoss {
 }
 
 impl MediaController for Gcc {
-    fn on_sent(&mut self, now: Instant, sent: &Sent) {
+    fn on_sent(&mut self, now: Instant, sent: &Sent) -> bool {
         let now = self.begin(now);
         let at = now / 1000 * 1000;
         let bytes = i64::from(sent.bytes);
@@ -462,7 +463,7 @@ impl MediaController for Gcc {
         // Nothing is known before the first report.
         self.packet_rtt.1.get_or_insert(at);
         self.sent = at;
-        self.settle(at);
+        self.settle(at)
     }
 
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], _: &FeedbackInfo) {
