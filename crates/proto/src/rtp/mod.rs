@@ -72,4 +72,5 @@ impl Packet {
     }
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Packet>() == 56);
