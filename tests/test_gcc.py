@@ -86,8 +86,9 @@ def test_losses_that_delays_do_not_show_limit_the_rate_by_the_loss_based_estimat
     rates = [row_of(one, "video")["throughput_bps"] for one in (few, many)]
     assert rates[0] > 2e6 > rates[1]
     assert of_time(many, "loss_rate", 20, 60).max() < of_time(many, "delay_rate", 0, 60)[-1]
-    # While losses limit the rate, padding looks for more.
-    assert row_of(many, "video")["padding_packets"] > 0
+    # While losses limit the rate, padding looks for more; two packets are of the first probes.
+    whole = talkspurt.run(call("10Mbit/s", loss=0.15))
+    assert row_of(whole, "video")["padding_packets"] > 4
 
 
 @pytest.mark.parametrize("feedback", ["transport-wide", "rfc8888"])
@@ -130,8 +131,11 @@ def test_it_falls_while_no_feedback_comes_and_rises_again():
 
 @needs_tshark
 def test_wireshark_reads_numbers_padding_and_feedback(tmp_path):
+    # The queue drops nothing, so that the capture behind it has every packet.
+    queue = '{ kind = "droptail", packets = 100000 }'
     result = talkspurt.run(
-        call("2Mbit/s", loss=0.02), set={"record.pcapng": ["line"], "duration": "10s"}
+        call("2Mbit/s", loss=0.02, queue=queue),
+        set={"record.pcapng": ["line"], "duration": "10s"},
     )
     result.save(tmp_path / "run", report=False)
     file = tmp_path / "run" / "line.pcapng"
@@ -205,3 +209,26 @@ def test_it_gives_way_to_tcp_as_libwebrtcs_test_asserts():
     controller = inline("gcc", start="1Mbit/s")
     result = asserted("1Mbit/s", delay="50ms", controller=controller, flows=[upload])
     assert of_time(result, "target_rate", 0, 10)[-1] < 750e3
+
+
+@pytest.mark.parametrize("change", [{}, {"loss": 0.1}])
+def test_nothing_leaves_after_the_end_of_a_flow(change):
+    # A side whose peer has left, or whose peer's BYE was lost, does not pad to the end of the run.
+    result = talkspurt.run(
+        call("5Mbit/s", **change),
+        set={
+            "flows.video.stop": "20s",
+            "flows.video.reverse": REPAIRED,
+            "record": "{ packets = true }",
+        },
+    )
+    media = result.packets("video").filter(pl.col("ip_bytes") > 200)
+    assert media["enqueued_s"].max() < 21
+
+
+def test_packets_too_long_with_the_number_are_refused():
+    source = '{ kind = "video", encoder = {}, packet = "1455B" }'
+    with pytest.raises(talkspurt.ScenarioError, match="packet"):
+        talkspurt.run(call(source=source))
+    # RFC 8888 needs no extension: 1455 + 12 + 28 are 1495 bytes.
+    talkspurt.run(call(source=source, controller=inline("gcc", feedback="rfc8888")))

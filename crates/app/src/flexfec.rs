@@ -231,7 +231,9 @@ impl Receiver {
     /// A source packet arrived; returns those that can be restored now.
     pub(crate) fn on_source(&mut self, packet: &rtp::Packet) -> Vec<rtp::Packet> {
         let mut bytes = Vec::with_capacity(packet.wire_bytes());
-        wire::emit(packet, &mut bytes);
+        // Parity is of packets before they are numbered.
+        let plain = rtp::Packet { transport: packet.transport.map(|_| 0), ..packet.clone() };
+        wire::emit(&plain, &mut bytes);
         parsed(&self.decoder.on_source(bytes.into()))
     }
 

@@ -25,14 +25,14 @@ impl Default for Frame {
 }
 
 impl Frame {
-    /// Bytes of the media layer (RTP's header and padding, or all of an RTCP packet) and of payload.
+    /// Bytes of the media layer (RTP's header, or all of an RTCP packet) and of payload, with padding.
     #[inline]
     #[must_use]
     pub fn lengths(&self) -> (usize, usize) {
         match self {
             Self::Data(payload) => (0, payload.len()),
             Self::Rtp(packet) => {
-                (packet.header_bytes() + usize::from(packet.padding), packet.payload.len())
+                (packet.header_bytes(), packet.payload.len() + usize::from(packet.padding))
             }
             Self::Rtcp(compound) => (compound.wire_bytes(), 0),
         }

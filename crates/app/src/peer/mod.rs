@@ -345,7 +345,8 @@ impl Peer {
         // Those that wait for room leave at the transport's word.
         let requests = self.incoming.requests_due().filter(|at| *at > local);
         let Some(it) = Session::control_of(&self.session) else { return requests };
-        let paced = self.outgoing.as_ref().and_then(|outgoing| outgoing.paced(local, &it));
+        let is_open = !self.closed && !self.parting;
+        let paced = self.outgoing.as_ref().and_then(|own| own.paced(local, &it, is_open));
         earlier(requests, earlier(it.control.next(), paced))
     }
 
@@ -566,9 +567,10 @@ impl Peer {
                 let repair = session.map(|session| (session.rtt(), session.take_asked()));
                 let (rtt, asked) = repair.unwrap_or_default();
                 // Nothing leaves after BYE.
-                let asked = asked.filter(|_| !self.closed && !self.parting);
+                let is_open = !self.closed && !self.parting;
+                let asked = asked.filter(|_| is_open);
                 let control = Session::control_of(&self.session);
-                let link = &mut Link { control, rtt, asked };
+                let link = &mut Link { control, rtt, asked, is_open };
                 outgoing.feed_slowly(local, &self.clock, &mut self.transport, link, probe);
             } else if let Some((media, payload, body)) =
                 outgoing.feed(local, &self.clock, (&mut self.transport, passes), bodies, probe)

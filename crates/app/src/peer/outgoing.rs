@@ -58,6 +58,8 @@ struct Media {
     history: Option<Box<rtx::History>>,
     /// Rates that the session and the transport request.
     asked: [Rate; 2],
+    /// Share of retransmissions that the source left room for.
+    share: f64,
 }
 
 /// What a source with a pacer or repair reads of its session.
@@ -66,15 +68,21 @@ pub(super) struct Link<'a> {
     pub(super) rtt: Duration,
     /// Requests of the receiver.
     pub(super) asked: Option<Asked>,
+    /// It has not said BYE.
+    pub(super) is_open: bool,
 }
 
 impl Link<'_> {
     /// Of a source without either.
     const fn none() -> Self {
-        Self { control: None, rtt: Duration::ZERO, asked: None }
+        Self { control: None, rtt: Duration::ZERO, asked: None, is_open: true }
     }
 }
 
+/// No rate was requested.
+const UNKNOWN: Rate = Rate::from_bps(u64::MAX);
+/// A share of retransmissions that differs by this is told the source.
+const NEWS: f64 = 0.01;
 /// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
 const REPAIR: u32 = u32::MAX;
 /// The same for padding.
@@ -85,9 +93,9 @@ const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
 
 impl Media {
     fn new(rtp: rtp::Sender, ticks: u32, payload_types: Vec<u8>) -> Self {
-        let asked = [Rate::from_bps(u64::MAX); 2];
+        let asked = [UNKNOWN; 2];
         let (own, repair, history) = (payload_types[0], None, None);
-        Self { rtp, ticks, marked: 0, own, payload_types, repair, history, asked }
+        Self { rtp, ticks, marked: 0, own, payload_types, repair, history, asked, share: 0.0 }
     }
 }
 
@@ -151,16 +159,31 @@ impl Outgoing {
             media.asked[usize::from(of_transport)] = rate;
             media.asked[0].min(media.asked[1])
         });
-        let rate = lower.unwrap_or(rate);
-        let history = self.media.as_ref().and_then(|media| media.history.as_ref());
-        let rate = match (self.repair(), history) {
+        self.tell_source(lower.unwrap_or(rate));
+    }
+
+    /// The source gets what repair leaves of a rate.
+    fn tell_source(&mut self, rate: Rate) {
+        let repairs = self.media.as_mut().and_then(|media| {
+            media.share = media.history.as_ref()?.share();
+            Some(media.share)
+        });
+        let rate = match (self.repair(), repairs) {
             (Some(repair), _) => repair.source_rate(rate),
-            (None, Some(history)) => {
-                Rate::from_bps((rate.as_bps() as f64 * (1.0 - history.share())) as u64)
-            }
+            (None, Some(share)) => Rate::from_bps((rate.as_bps() as f64 * (1.0 - share)) as u64),
             (None, None) => rate,
         };
         self.source.set_target_rate(rate);
+    }
+
+    /// Tells the source when more or less is repeated than before.
+    fn follow_repair(&mut self) {
+        let Some(media) = &self.media else { return };
+        let rate = media.asked[0].min(media.asked[1]);
+        let share = media.history.as_ref().map_or(media.share, |history| history.share());
+        if (share - media.share).abs() > NEWS && rate < UNKNOWN {
+            self.tell_source(rate);
+        }
     }
 
     fn repair(&self) -> Option<&flexfec::Sender> {
@@ -346,6 +369,7 @@ impl Outgoing {
         if !self.queue.is_empty() {
             self.drain(local, transport, link, probe);
         }
+        self.follow_repair();
         let Some(media) = &mut self.media else { return };
         let control = link.control.as_ref().map(|it| (it.control.backlog(), it.control.skip()));
         if control.is_some() || media.history.is_some() {
@@ -404,7 +428,7 @@ impl Outgoing {
     ) {
         let prefix = self.prefix();
         while let Some(bytes) = link.control.as_ref().and_then(|it| it.control.padding(local))
-            && self.fills()
+            && self.fills(local, link.is_open)
             && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
         {
             let frame = numbered(Frame::Rtp(history.padding(bytes)), link);
@@ -418,8 +442,11 @@ impl Outgoing {
         }
     }
 
-    /// True if it can send padding: it repairs what it sends, and something of it has left.
-    fn fills(&self) -> bool {
+    /// True if it can send padding: it repairs what it sends, something of it has left, and more will.
+    fn fills(&self, local: Instant, is_open: bool) -> bool {
+        if !is_open || self.source.is_done(local) {
+            return false;
+        }
         let media = self.media.as_ref().filter(|media| media.rtp.packets() > 0);
         media.is_some_and(|media| media.history.is_some())
     }
@@ -471,7 +498,7 @@ impl Outgoing {
     ) {
         let prefix = self.prefix();
         if link.control.as_ref().is_some_and(|it| it.control.begins_probe(local))
-            && self.fills()
+            && self.fills(local, link.is_open)
             && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
         {
             let padding = numbered(Frame::Rtp(history.padding(1)), link);
@@ -534,9 +561,14 @@ impl Outgoing {
     }
 
     /// When a packet that waits for the pacer may leave. One that waits for the transport leaves at its word.
-    pub(super) fn paced(&self, local: Instant, it: &Controlled<'_>) -> Option<Instant> {
+    pub(super) fn paced(
+        &self,
+        local: Instant,
+        it: &Controlled<'_>,
+        is_open: bool,
+    ) -> Option<Instant> {
         let opens = Some(it.control.opens(it.number)).filter(|_| !self.queue.is_empty());
-        let fills = it.control.fills().filter(|_| self.fills());
+        let fills = it.control.fills().filter(|_| self.fills(local, is_open));
         earlier(opens.filter(|at| *at > local), fills.filter(|at| *at > local))
     }
 

@@ -52,6 +52,8 @@ pub(super) struct Packets {
 
 /// Bytes of a PLI, and of a NACK with one entry; each further one has four (RFC 4585 §6.1, §6.2.1 and §6.3.1).
 const REQUEST: usize = 16;
+/// A packet that only fills the path repeats one that may have been lost with all around it.
+const MOST_AHEAD: i16 = 1000;
 /// Payload type of retransmissions, which signalling would assign.
 pub(super) const RTX_TYPE: u8 = 97;
 
@@ -105,13 +107,13 @@ impl Packets {
         let is_again = packet.payload_type == RTX_TYPE && packet.ssrc == self.again;
         let restored = self.pictures.as_ref().filter(|_| is_again).and_then(|_| {
             let packet = rtx::original(packet, payload_type, ssrc)?;
-            // What was not sent yet is not repeated.
+            // What was sent long after the latest that arrived is not repeated before it.
             let first = self.origin.first_sequence();
             let ahead = packet.sequence.wrapping_sub(first).wrapping_sub(self.latest as u16) as i16;
-            (ahead < 0).then_some(packet)
+            (ahead < MOST_AHEAD).then_some(packet)
         });
-        if is_again && packet.payload.is_empty() {
-            // Padding.
+        if is_again && restored.is_none() {
+            // Padding, or a repeated packet that is of no use.
             return;
         }
         let packet = restored.as_ref().unwrap_or(packet);

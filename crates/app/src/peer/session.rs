@@ -50,8 +50,13 @@ impl Session {
 
     /// The last round-trip time.
     pub(super) fn rtt(&self) -> Duration {
-        let of_control = self.control.as_ref().and_then(|member| member.lock().control.rtt);
-        of_control.or(self.rtcp.rtt()).unwrap_or(UNKNOWN_RTT)
+        let control = self.control.as_ref().map(Member::lock);
+        let (of_control, waits) =
+            control.map_or((None, false), |it| (it.control.rtt, it.control.is_numbered()));
+        // That of transport-wide feedback has the time for which the receiver held it back.
+        let best =
+            if waits { self.rtcp.rtt().or(of_control) } else { of_control.or(self.rtcp.rtt()) };
+        best.unwrap_or(UNKNOWN_RTT)
     }
 
     /// Takes in the requests of the other side (RFC 4585 §6.2.1 and §6.3.1, RFC 5104 §4.3.1).
@@ -396,9 +401,11 @@ impl Control {
             Bytes::Ip => media + self.lower_layers,
             Bytes::Payload => payload,
         };
+        // Sources do not know of the extension.
+        let of_source = media - packet.transport.map_or(0, |_| rtp::TRANSPORT_BYTES as u32);
         let sizes = &mut self.streams[number].sizes;
-        let is_first = sizes[1] <= 1.0;
-        for (mean, bytes) in sizes.iter_mut().zip([media, counted]).filter(|_| !is_padding) {
+        let is_first = sizes[1] <= 1.0 && !is_padding;
+        for (mean, bytes) in sizes.iter_mut().zip([of_source, counted]).filter(|_| !is_padding) {
             let bytes = f64::from(bytes.max(1));
             *mean = if is_first { bytes } else { *mean + (bytes - *mean) / 16.0 };
         }
@@ -414,7 +421,10 @@ impl Control {
             self.pacer.forgive(local, MOST_DEBT);
         }
         let stream = &mut self.streams[number];
-        let paused = stream.last_sent.replace(local).is_none_or(|at| local > at + PAUSE);
+        let paused = !is_padding && stream.last_sent.is_none_or(|at| local > at + PAUSE);
+        if !is_padding {
+            stream.last_sent = Some(local);
+        }
         if stream.takes.goes_first {
             self.pacer.forgive(local, MOST_DEBT);
         } else {
@@ -423,7 +433,8 @@ impl Control {
             let next = (1..=count).map(|step| (number + step) % count).find(waits);
             self.turn = next.unwrap_or(number);
         }
-        if paused && self.streams.len() > 1 {
+        // The first target was computed without the size of packets.
+        if is_first || paused && self.streams.len() > 1 {
             self.tell();
         }
         if self.controller.on_sent(local, &media::Sent { sequence, bytes: counted }) {

@@ -441,7 +441,8 @@ impl Nada {
         {
             // The first packet arrived at the begin of the span.
             let bytes: u64 = times().map(|(_, bytes)| u64::from(bytes)).sum();
-            self.r_recv = (8 * (bytes - u64::from(first))) as f64 * 1e9 / (end - begin) as f64;
+            self.r_recv =
+                (8 * (bytes - u64::from(first))) as f64 * 1e9 / end.saturating_sub(begin) as f64;
         }
         let total = if self.values.loses_gaps {
             let ends = [self.window.back(), self.window.front()];

@@ -2,7 +2,9 @@
 
 use talkspurt_app::file::Files;
 use talkspurt_app::source::Config;
+use talkspurt_proto::media::FeedbackFormat;
 use talkspurt_proto::packet::Ecn;
+use talkspurt_proto::rtp;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 use talkspurt_proto::validate::Validate;
@@ -35,9 +37,14 @@ pub(super) fn check(
             Some((network.mtu(&links), rate))
         };
         let least = [least(|routes| &routes.forward), least(|routes| &routes.backward)];
+        let owner =
+            flow.session.as_ref().and_then(|owner| scenario.flows.get(owner)).unwrap_or(flow);
+        let numbers = owner.controller.as_ref().map(|controller| controller.feedback());
+        let is_numbered = numbers == Some(FeedbackFormat::TransportWide);
+        let extension = if is_numbered { rtp::TRANSPORT_BYTES as u64 } else { 0 };
         let sources = [("source", Some(&flow.source)), ("reverse", flow.reverse.as_ref())];
         for ((key, source), least) in sources.into_iter().zip(least) {
-            let side = Side { path: path.key(key), flow, files, run, least };
+            let side = Side { path: path.key(key), flow, files, run, least, extension };
             source.into_iter().for_each(|source| check_source(&side, source, found));
         }
         found.add_errors(&path.key("transport"), flow.transport.errors());

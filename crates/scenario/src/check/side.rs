@@ -31,6 +31,8 @@ pub(super) struct Side<'a> {
     pub(super) run: Duration,
     /// Minimum MTU and rate on its route, if there is one.
     pub(super) least: Option<(Size, Rate)>,
+    /// Bytes of the header extension in each of its RTP packets.
+    pub(super) extension: u64,
 }
 
 impl Side<'_> {
@@ -71,6 +73,7 @@ impl Side<'_> {
 
     /// The same, reported for the field at `path`.
     pub(super) fn fits_at(&self, path: Path, frame: u64, prefix: u64, found: &mut Findings) {
+        let frame = frame + self.extension;
         if frame > LONGEST_FRAME {
             let message = format!("{frame} bytes do not fit a frame of 65535 (RFC 4571 §2)");
             found.add(path, message);

@@ -38,7 +38,7 @@ config! {
     pub struct Config {
         /// The rate's lower bound, which libwebrtc takes from the encoders: 30 kbit/s for video.
         min: Rate = Rate::from_bps(30_000),
-        /// The first rate.
+        /// The first rate, at most `max`.
         start: Rate = Rate::from_bps(300_000),
         /// What all sources together can use, as libwebrtc takes it from the encoders. The estimate can be
         /// higher.
@@ -253,7 +253,7 @@ struct Last {
 impl Gcc {
     fn new(config: &Config) -> Self {
         let rate = |rate: Rate| rate.as_bps() as Bps;
-        let (min, start) = (rate(config.min), rate(config.start));
+        let (min, start) = (rate(config.min), rate(config.start.min(config.max)));
         Self {
             min,
             most: rate(config.max),
@@ -514,7 +514,7 @@ impl MediaController for Gcc {
     }
 
     fn on_receiver_limit(&mut self, _: Instant, limit: Rate) {
-        let limit = limit.as_bps() as Bps;
+        let limit = Bps::try_from(limit.as_bps()).unwrap_or(INFINITE);
         self.receiver_limit = if limit == 0 { INFINITE } else { limit };
         self.set_target(self.target);
     }

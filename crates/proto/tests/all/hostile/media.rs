@@ -3,7 +3,9 @@
 
 use bytes::Bytes;
 use talkspurt_proto::frame::{self, Frame};
-use talkspurt_proto::media::{Config, FeedbackInfo, MediaController, Sent, breaker, nada};
+use talkspurt_proto::media::{
+    Clusters, Config, FeedbackInfo, MediaController, ReceiverReport, Sent, breaker, gcc, nada,
+};
 use talkspurt_proto::octets::Hints;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
@@ -17,8 +19,8 @@ use super::Script;
 
 /// Transport-wide feedback is on the first one.
 const SSRCS: [u32; 3] = [0, 2, 0xffff_ffff];
-/// NADA over any rates, at one rate, and by its authors; and a fixed rate.
-fn controllers() -> [Config; 4] {
+/// GCC and NADA over any rates, at one rate, and as they are; NADA by its authors; and a fixed rate.
+fn controllers() -> [Config; 8] {
     let mbps = |rate: u64| Rate::from_bps(rate * 1_000_000);
     let narrow = nada::Config { min: mbps(1), max: mbps(1), priority: 100.0, ..Default::default() };
     let wide = nada::Config {
@@ -28,6 +30,28 @@ fn controllers() -> [Config; 4] {
         ..Default::default()
     };
     [
+        Config::Gcc(gcc::Config::default()),
+        Config::Gcc(gcc::Config {
+            min: Rate::from_bps(5000),
+            start: mbps(1000),
+            max: mbps(1000),
+            alr_probing: true,
+            ..Default::default()
+        }),
+        Config::Gcc(gcc::Config {
+            min: Rate::from_bps(5000),
+            start: Rate::from_bps(5000),
+            max: Rate::from_bps(5000),
+            alr_probing: true,
+            ..Default::default()
+        }),
+        Config::Gcc(gcc::Config {
+            min: mbps(1000),
+            start: mbps(1000),
+            max: mbps(1000),
+            alr_probing: true,
+            ..Default::default()
+        }),
         Config::Nada(nada::Config::default()),
         Config::Nada(wide),
         Config::Nada(narrow),
@@ -47,6 +71,7 @@ pub fn play(bytes: &[u8]) {
 fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaController>) {
     let (mut sent, mut received) = (SentPackets::default(), ReceivedPackets::default());
     let mut now = Instant::ZERO;
+    let mut clusters = Clusters::default();
     let mut sequence = script.u16();
     while !script.is_over() {
         let what = script.byte();
@@ -57,8 +82,26 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
                 let bytes = u32::from(script.u16());
                 let number = sent.on_sent(now, ssrc, sequence, bytes, None);
                 controller.on_sent(now, &Sent { sequence: number, bytes });
+                for _ in 0..(what & 0x1c) {
+                    sequence = sequence.wrapping_add(1);
+                    let number = sent.on_sent(now, 0, sequence, bytes % 1500, None);
+                    controller.on_sent(now, &Sent { sequence: number, bytes: bytes % 1500 });
+                    now += Duration::from_micros(u64::from(bytes) / 8);
+                    if script.byte() & 3 != 0 {
+                        received.on_packet(now, 0, sequence, Ecn::NotEct);
+                    }
+                }
+                if let Some(report) = received.transport_wide(1100) {
+                    tell(now, sent.on_transport_wide(now, &report), controller.as_mut());
+                }
             }
-            2 => now += Duration::from_micros(u64::from(script.u16()) << (what & 0x1f).min(16)),
+            2 => {
+                now += if what & 0x1c != 0 {
+                    Duration::from_micros(u64::from(script.u16()))
+                } else {
+                    Duration::from_micros(u64::from(script.u16()) << script.byte().min(16))
+                }
+            }
             3 => {
                 let ecn = script.pick(&[Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
                 let ssrc = if what & 1 == 0 { script.u32() } else { script.pick(&SSRCS) };
@@ -98,7 +141,42 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
                     tell(now, told, controller.as_mut());
                 }
             }
-            _ => controller.on_queue(now, u64::from(script.u32())),
+            _ => match what & 3 {
+                0 => controller.on_queue(now, u64::from(script.u32())),
+                1 => {
+                    let limit = u64::from(script.u32()) << (script.byte() & 63);
+                    controller.on_receiver_limit(now, Rate::from_bps(limit));
+                }
+                2 => {
+                    let rtt = Some(Duration::from_micros(script.u32().into()));
+                    let [lost, received] =
+                        [script.u32(), script.u32()].map(|it| i64::from(it as i32));
+                    let report = ReceiverReport { rtt, lost, received };
+                    controller.on_receiver_report(now, &report);
+                }
+                _ => controller.on_contact(now),
+            },
+        }
+        while let Some(cluster) = controller.take_cluster() {
+            clusters.add(now, cluster);
+            assert!(cluster.rate.as_bps() > 0, "{cluster:?}");
+        }
+        // A sender with enough to send.
+        let bytes = 6 * u32::from(what);
+        clusters.on_packet(bytes.into());
+        for _ in 0..2000 {
+            let is_due = clusters.due().is_some_and(|at| at <= now);
+            if !is_due || clusters.missing(now) == 0 || bytes == 0 {
+                break;
+            }
+            let Some(id) = clusters.current(now) else { continue };
+            sequence = sequence.wrapping_add(1);
+            let number = sent.on_sent(now, 0, sequence, bytes, Some(id));
+            controller.on_sent(now, &Sent { sequence: number, bytes });
+            clusters.on_sent(now, bytes.into());
+        }
+        if what & 8 == 0 {
+            clusters.end_burst(now);
         }
         if controller.deadline().is_some_and(|at| at <= now) {
             controller.on_timeout(now);
@@ -107,7 +185,12 @@ fn run(script: &mut Script<'_>, config: &Config, mut controller: Box<dyn MediaCo
         let decision = controller.decision();
         assert!(decision.target <= config.max(), "{decision:?}");
         assert!(decision.target.as_bps() > 0 && decision.pacing.as_bps() > 0, "{decision:?}");
-        assert!(decision.pacing.as_bps() / 5 * 4 <= config.max().as_bps(), "{decision:?}");
+        // GCC paces what its estimate permits, not its sources.
+        if !matches!(config, Config::Gcc(_)) {
+            assert!(decision.pacing.as_bps() / 5 * 4 <= config.max().as_bps(), "{decision:?}");
+        }
+        assert!(decision.skip.is_finite() && (0.0..1.0).contains(&decision.skip), "{decision:?}");
+        assert!(decision.padding.as_bps() <= 1_000_000_000, "{decision:?}");
     }
 }
 
