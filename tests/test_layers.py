@@ -123,7 +123,7 @@ LIMIT = 130_000
 """Lines of product code as of November 2026; what they do needs no more."""
 SINCE = {
     "GCC": 1_900,
-    "transport-wide feedback, header extension, padding and probe clusters": 800,
+    "transport-wide feedback, header extension, padding and probe clusters": 850,
 }
 """Lines that later parts add at most: a part states its own, and does not use what others have left."""
 

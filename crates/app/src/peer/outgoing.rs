@@ -81,7 +81,7 @@ impl Link<'_> {
 
 /// No rate was requested.
 const UNKNOWN: Rate = Rate::from_bps(u64::MAX);
-/// A share of retransmissions that differs by this is told the source.
+/// The source hears of a share of retransmissions that differs by this.
 const NEWS: f64 = 0.01;
 /// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
 const REPAIR: u32 = u32::MAX;

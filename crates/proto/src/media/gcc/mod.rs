@@ -372,7 +372,8 @@ impl Gcc {
         self.target
     }
 
-    /// Passes a changed target on to those that depend on it (`MaybeTriggerOnNetworkChanged`); whether it changed.
+    /// Passes a changed target on to those that depend on it (`MaybeTriggerOnNetworkChanged`); whether it
+    /// changed.
     fn settle(&mut self, now: Micros) -> bool {
         let target = self.rate();
         let pushed = self.pushed(target).max(self.min);
