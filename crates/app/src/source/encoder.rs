@@ -44,8 +44,9 @@ pub(super) struct Encoder {
     next_capture: Instant,
     sent: u32,
     sent_bytes: u64,
-    /// How long what waits for the pacer will take, and the share of frames that the controller wants skipped.
+    /// Time that the pacer needs for the packets in its queue.
     backlog: Duration,
+    /// Share of frames that the controller asks to skip, and frames captured while it does.
     skip: f64,
     captures: u32,
 }
