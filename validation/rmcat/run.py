@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""RFC 8867 §5.1 with NADA and GCC, judged by `bands.toml`: both delays, both ways of changing the capacity.
+"""RFC 8867 §5.1 with NADA and GCC, judged by `bands.toml`.
+
+Both base delays, both ways of changing the capacity.
 
     validation/rmcat/run.py [--seeds N]     # prints the table and writes docs/validation/rmcat.md
 
