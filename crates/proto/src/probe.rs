@@ -51,7 +51,7 @@ pub struct Control {
     /// Average queue in packets; in byte mode, in packets of mean length (RED).
     pub average_packets: Option<f64>,
     /// Probability of a drop or mark by the average or the controller alone, 0 to 1 (RED: p_b; RFC 8033
-    /// §4.2: drop_prob).
+    /// §4.2: drop_prob; RFC 9332 Figure 6: p_C).
     pub drop_probability: Option<f64>,
     /// Drops or marks per second according to the control law, 0 while it does not drop (RFC 8289
     /// §5.5: √count/interval; summed if each flow has its own law).

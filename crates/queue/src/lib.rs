@@ -15,6 +15,7 @@ mod adding_a_queue {}
 mod bucket;
 pub mod codel;
 pub mod drop_tail;
+pub mod dualpi2;
 pub mod fq_codel;
 pub mod pie;
 pub mod policer;
@@ -36,6 +37,7 @@ use talkspurt_proto::units::{Rate, Size};
 
 use crate::pool::Pool;
 
+pub use dualpi2::Dualpi2;
 pub use pie::Pie;
 pub use red::Red;
 pub use validate::{ConfigError, Validate};
@@ -183,6 +185,8 @@ disciplines! {
     FqCodel(fq_codel),
     /// Proportional integral controller, enhanced (RFC 8033).
     Pie(pie),
+    /// A low-latency queue and a classic one, coupled (RFC 9332).
+    Dualpi2(dualpi2),
     /// Strict priority between classes of code points (RFC 2474).
     Priority(priority),
     /// A token bucket that drops or re-marks the excess, before a queue (RFC 2697, 2698).
@@ -203,7 +207,7 @@ impl Config {
                 let limit = (computed || own.follow_rate).then_some((rate, own.follow_rate));
                 limit.into_iter().collect()
             }
-            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) => Vec::new(),
+            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) | Self::Dualpi2(_) => Vec::new(),
             Self::Priority(own) => {
                 own.bands.iter().flat_map(|band| band.queue.rate_limits(rate)).collect()
             }

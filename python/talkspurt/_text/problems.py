@@ -98,7 +98,7 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "",
     ),
     ("cake", ('queue.kind = "fq_codel"',), "to shape as well, in a queue of kind shaper"),
-    ("l4s dualpi2 dualq", ('queue = { kind = "fq_codel", ecn = true }',), "with TCP's `ecn`"),
+    ("l4s dualq dualq_coupled", ('queue.kind = "dualpi2"',), "with TCP's controller `prague`"),
     ("fq fqpie fqcobalt", ('queue.kind = "fq_codel"',), ""),
     ("sfq drr drr++ wfq wf2q scfq sced", ('queue.kind = "fq_codel"',), ""),
     ("cobalt", ('queue.kind = "codel"',), ""),

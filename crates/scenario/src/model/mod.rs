@@ -25,6 +25,7 @@ pub use topology::{DELAY_TO, LIKE};
 pub use talkspurt_queue::Config as Queue;
 pub use talkspurt_queue::codel::Config as Codel;
 pub use talkspurt_queue::drop_tail::Config as DropTail;
+pub use talkspurt_queue::dualpi2::Config as Dualpi2;
 pub use talkspurt_queue::fq_codel::Config as FqCodel;
 pub use talkspurt_queue::pie::Config as Pie;
 pub use talkspurt_queue::red::{Config as Red, Mode as RedMode};

@@ -181,6 +181,8 @@ fn queues() {
         "kind = \"codel\", interval = \"0s\"",
         "kind = \"codel\", target = \"100ms\", interval = \"5ms\"",
         "kind = \"fq_codel\", queues = 0, quantum = \"0B\"",
+        "kind = \"dualpi2\", target = \"0s\", update = \"0s\", packets = 0",
+        "kind = \"dualpi2\", coupling = 0.5, c_protection = 2",
         "kind = \"pie\", target = \"0s\", update = \"0s\"",
         "kind = \"pie\", alpha = -1, mark_below = 1.1",
         "kind = \"priority\", bands = []",
@@ -201,6 +203,7 @@ fn queues() {
         "kind = \"codel\"",
         "kind = \"fq_codel\"",
         "kind = \"pie\"",
+        "kind = \"dualpi2\"",
         "kind = \"policer\", rate = \"64kbit/s\", burst = \"400B\", red_dscp = 0, queue = { kind = \"codel\" }",
         "kind = \"shaper\", rate = \"1Mbit/s\", burst = \"3kB\", queue = { kind = \"priority\", bands = [{ dscp = [46], queue = { kind = \"codel\" } }, { queue = { kind = \"pie\" } }] }",
     ];

@@ -13,6 +13,7 @@ mod closed_forms;
 mod conservation;
 mod determinism;
 mod digest;
+mod dualpi2;
 mod external;
 mod late_service;
 mod lone_link;
