@@ -8,9 +8,11 @@
 
 mod bbr;
 mod cubic;
+mod dctcp;
 mod hystart;
 mod newreno;
 mod ns2;
+mod prague;
 mod sctp;
 
 use std::any::Any;
@@ -18,13 +20,16 @@ use std::fmt::Debug;
 
 pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use newreno::NewReno;
 pub use ns2::Ns2;
+pub use prague::Prague;
 pub use sctp::Sctp;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::packet::Ecn;
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
@@ -195,6 +200,8 @@ pub struct Abilities {
     pub has_ns2_windows: bool,
     /// It uses delivery rates, which need selective acknowledgements.
     pub needs_sack: bool,
+    /// It goes by marks: it needs ECN, and its data carry this code point.
+    pub ecn: Option<Ecn>,
 }
 
 impl Abilities {
@@ -207,6 +214,7 @@ impl Abilities {
             has_hystart: false,
             has_ns2_windows: false,
             needs_sack: false,
+            ecn: None,
         }
     }
 }
@@ -296,6 +304,16 @@ controllers! {
             Some((now, rng)) => Machine::Bbr(Box::new(Bbr::new(&build.start, now, rng))),
             None => Machine::NewReno(NewReno::new(&build.start)),
         };
+    /// DCTCP (RFC 8257) with RACK-TLP: a mark reduces the window by half the fraction of bytes marked. For
+    /// networks whose queues mark at a short delay, as in data centres.
+    Dctcp "dctcp",
+        Abilities { ecn: Some(Ecn::Ect0), ..Abilities::of(LossRecovery::Rack) },
+        |build| Machine::Dctcp(Box::new(Dctcp::new(&build.start)));
+    /// Prague (RFC 9331 §4; Linux `tcp_prague`) with RACK-TLP and pacing: DCTCP for the Internet, whose data
+    /// carry ECT(1), so that a queue of kind `dualpi2` keeps their delay short.
+    Prague "prague",
+        Abilities { paces: true, ecn: Some(Ecn::Ect1), ..Abilities::of(LossRecovery::Rack) },
+        |build| Machine::Prague(Box::new(Prague::new(&build.start)));
 }
 
 fn rfc5681(build: Build) -> Machine {
@@ -334,6 +352,10 @@ machines! {
     Sctp(Sctp),
     /// draft-ietf-ccwg-bbr-06.
     Bbr(Box<Bbr>),
+    /// RFC 8257.
+    Dctcp(Box<Dctcp>),
+    /// RFC 9331 §4.
+    Prague(Box<Prague>),
     /// ns-2.35's Tahoe, Reno and NewReno.
     Ns2(Ns2),
     /// One of a program that uses this crate; scenarios cannot name it.
@@ -371,13 +393,13 @@ dispatched! {
         /// instead of until the sender has reduced its window (RFC 3168 §6.1.3), so that both ends of a
         /// connection need such a controller.
         fn uses_marks(self: &Self) -> bool { false }
-        /// An acknowledgement of `acked` new units arrived over TCP with ECN, also in fast recovery. With a
-        /// peer that echoes each mark, `marked` of them arrived with Congestion Experienced, apart from
+        /// An acknowledgement of `acked` new units arrived over TCP with ECN, also in fast recovery; `flight`
+        /// units were in flight before. With a peer that echoes each mark, `marked` of them arrived with Congestion Experienced, apart from
         /// those that one delayed acknowledgement covers together with others. With any other peer, all of
         /// them are `marked` while it echoes, which is for about a round trip after a mark.
         ///
         /// Called before [`Congestion::Mark`], which is still reported at most once per window of data.
-        fn on_marks(self: &mut Self, now: Instant, marked: u64, acked: u64) {}
+        fn on_marks(self: &mut Self, now: Instant, marked: u64, acked: u64, flight: u64) {}
 
         /// The rate of a paced sender, once there is one. By default that of Linux for controllers
         /// without their own (net.ipv4.tcp_pacing_ss_ratio and tcp_pacing_ca_ratio): two windows per

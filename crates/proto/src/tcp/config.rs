@@ -59,9 +59,9 @@ pub struct Config {
     #[schemars(with = "bool")]
     pub f_rto: Option<bool>,
     /// Send segments at a rate, two or a millisecond's worth at once, instead of as fast as the window
-    /// allows. The rate is the controller's with `bbr`; with others, as in Linux, two windows per
+    /// allows. The rate is the controller's with `bbr` and `prague`; with others, as in Linux, two windows per
     /// smoothed round trip below half the slow-start threshold and 1.2 above it. Absent means `true`
-    /// with `bbr`, `false` with others.
+    /// with `bbr` and `prague`, `false` with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub pacing: Option<bool>,
@@ -103,9 +103,11 @@ pub struct Config {
     /// Window scale option (RFC 7323 §2).
     #[serde(default = "Config::yes")]
     pub window_scaling: bool,
-    /// Explicit congestion notification (RFC 3168): data is sent ECT(0) if both ends agree (ns-2 `ecn_`).
-    #[serde(default)]
-    pub ecn: bool,
+    /// Explicit congestion notification (RFC 3168) if both ends agree (ns-2 `ecn_`): data is sent with ECT(0), with
+    /// `prague` with ECT(1). Absent means `true` with `dctcp` and `prague`, which need it, `false` with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub ecn: Option<bool>,
     /// Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux uses 200 ms).
     #[serde(default = "Config::default_min_rto")]
     pub min_rto: Duration,
@@ -162,7 +164,7 @@ impl Config {
             nagle: false,
             timestamps: true,
             window_scaling: true,
-            ecn: false,
+            ecn: None,
             min_rto: Self::default_min_rto(),
             max_rto: Self::default_max_rto(),
             max_retransmissions: Self::default_max_retransmissions(),
@@ -181,6 +183,12 @@ impl Config {
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.pacing.unwrap_or(self.controller.abilities().paces)
+    }
+
+    /// True if ECN is negotiated.
+    #[must_use]
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn.unwrap_or(self.controller.abilities().ecn.is_some())
     }
 }
 
@@ -258,6 +266,10 @@ fn errors(tcp: &Config) -> Vec<ConfigError> {
     if tcp.hystart.is_some() && !able.has_hystart {
         let message = format!("only cubic has it, not {}", tcp.controller.name());
         found.add_with_hint("hystart", message, "leave it out");
+    }
+    if able.ecn.is_some() && tcp.ecn == Some(false) {
+        let message = format!("{controller} goes by marks and needs it");
+        found.add_with_hint("ecn", message, "leave it out");
     }
     if tcp.window_rule == WindowRule::Ns2 && !able.has_ns2_windows {
         let name = tcp.controller.name();

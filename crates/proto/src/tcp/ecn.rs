@@ -27,14 +27,14 @@ impl Tcp {
         let wanted =
             if syn.flags.contains(Flags::ACK) { Flags::ECE } else { Flags::ECE | Flags::CWR };
         let asked = Flags(syn.flags.0 & (Flags::ECE | Flags::CWR).0);
-        self.config.ecn && asked == wanted
+        self.config.uses_ecn() && asked == wanted
     }
 
     /// The bits by which our SYN requests or accepts ECN.
     pub(super) fn ecn_on_syn(&self) -> Flags {
         match self.state {
             State::SynReceived if self.negotiated.ecn => Flags::ECE,
-            State::SynSent if self.config.ecn => Flags::ECE | Flags::CWR,
+            State::SynSent if self.config.uses_ecn() => Flags::ECE | Flags::CWR,
             _ => Flags::default(),
         }
     }
@@ -63,7 +63,8 @@ impl Tcp {
         if ack > self.tx.una {
             // RFC 8257 §3.3: all that an acknowledgement with ECE covers was marked.
             let acked = ack.since(self.tx.una);
-            self.cc.on_marks(now, if self.echoes.heard { acked } else { 0 }, acked);
+            let marked = if self.echoes.heard { acked } else { 0 };
+            self.cc.on_marks(now, marked, acked, self.tx.flight());
         }
         let fresh = ack > self.echoes.answered && ack >= self.recovery.recover;
         if self.echoes.heard && fresh && !self.recovery.is_fast() && self.tx.flight() > 0 {
@@ -83,6 +84,7 @@ impl Tcp {
     #[inline(never)]
     pub(super) fn ecn_on_new_data(&mut self) -> (Ecn, Flags) {
         let told = std::mem::take(&mut self.echoes.reduced);
-        (Ecn::Ect0, if told { Flags::CWR } else { Flags::default() })
+        let codepoint = self.config.controller.abilities().ecn.unwrap_or(Ecn::Ect0);
+        (codepoint, if told { Flags::CWR } else { Flags::default() })
     }
 }

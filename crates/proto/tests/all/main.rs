@@ -28,6 +28,7 @@ mod loss_history;
 mod ns2_tfrc;
 mod ns3_nada;
 mod old_tcps;
+mod prague;
 mod rate_half;
 mod rate_loop;
 mod rate_profiles;

@@ -11,7 +11,7 @@ const ECE: Flags = Flags::ECE;
 const CWR: Flags = Flags::CWR;
 
 fn capable() -> Config {
-    Config { ecn: true, ..plain() }
+    Config { ecn: Some(true), ..plain() }
 }
 
 /// Opened from this side, with a peer that agrees.
@@ -50,7 +50,7 @@ fn negotiation() {
         (Flags(0), true, false),
         (ECE | CWR, false, false),
     ] {
-        let mut alone = Alone::listener(&Config { ecn: able, ..plain() });
+        let mut alone = Alone::listener(&Config { ecn: Some(able), ..plain() });
         let syn = alone.syn(Flags::SYN | asked, 0);
         let answer = alone.segment(syn);
         assert_eq!((bits(&answer[0]), alone.marks[0]), ((agrees, false), Ecn::NotEct));

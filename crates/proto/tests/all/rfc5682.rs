@@ -104,7 +104,7 @@ fn the_threshold_comes_back() {
 /// RFC 4015 §3.1 step 9: a mark is congestion, even after a spurious timeout.
 #[test]
 fn not_with_a_mark() {
-    let config = Config { ecn: true, ..basic() };
+    let config = Config { ecn: Some(true), ..basic() };
     let mut alone = Alone::opening(&config);
     let answer = alone.syn(Flags::SYN | Flags::ACK | Flags::ECE, 1);
     alone.segment(answer);

@@ -225,6 +225,8 @@ proptest! {
             Just(Controller::Sack),
             Just(Controller::Cubic),
             Just(Controller::Bbr),
+            Just(Controller::Dctcp),
+            Just(Controller::Prague),
         ],
         recovery in proptest::option::of(prop_oneof![
             Just(LossRecovery::Tahoe),
@@ -237,7 +239,8 @@ proptest! {
     ) {
         // BBR goes by selective acknowledgements; a scenario refuses it the older recoveries.
         let recovery = recovery.filter(|_| controller != Controller::Bbr);
-        let mut config = Config { recovery, f_rto, pacing, ecn, ..Config::new(controller) };
+        let mut config = Config { recovery, f_rto, pacing, ..Config::new(controller) };
+        config.ecn = ecn.then_some(true);
         config.mss = Size::from_bytes(500);
         [config.timestamps, config.window_scaling, config.delayed_ack, config.nagle] = options;
         config.receive_buffer = Size::from_bytes(receive);

@@ -30,13 +30,16 @@ impl Subject for Tcp {
             Controller::Newreno,
             Controller::Sack,
             Controller::Cubic,
+            Controller::Dctcp,
+            Controller::Prague,
         ];
         let mut config = Config::new(script.pick(&controllers));
         let bits = script.byte();
         let bit = |n: u8| bits >> n & 1 == 1;
         config.mss = Size::from_bytes(if bit(0) { 1000 } else { 200 });
         (config.timestamps, config.window_scaling) = (bit(1), bit(2));
-        (config.delayed_ack, config.nagle, config.ecn) = (bit(3), bit(4), bit(5));
+        (config.delayed_ack, config.nagle) = (bit(3), bit(4));
+        config.ecn = bit(5).then_some(true);
         config.recovery = (bit(6) && bit(7)).then_some(LossRecovery::Rack);
         config.send_buffer = Size::from_bytes(BUFFER);
         config.receive_buffer = Size::from_bytes(BUFFER);
