@@ -64,7 +64,7 @@ def word_lists(schema):
         ("links.sky.queue.kind", "cake", 'queue.kind = "fq_codel"'),
         ("links.sky.queue.kind", "fq_pie", 'queue.kind = "fq_codel"'),
         ("links.sky.netem", "x", 'in talkspurt: delay = "20ms" or jitter'),
-        ("flows.call.l4s", True, "not support l4s yet"),
+        ("flows.call.l4s", True, 'in talkspurt: queue.kind = "dualpi2"'),
     ],
 )
 def test_a_word_of_the_field_is_answered(folder, path, value, said):
@@ -75,15 +75,15 @@ def test_a_word_of_the_field_is_answered(folder, path, value, said):
 
 def test_the_answer_is_printed_for_a_file_and_for_an_axis(folder, tmp_path):
     text = SCENARIO.replace('codec = "pcmu"', 'codec = "speex"').replace(
-        "queue = {", "l4s = true\nqueue = {"
+        "queue = {", "sfq = true\nqueue = {"
     )
-    text += '[[axes]]\npath = "flows.upload.transport.controller"\nvalues = ["cubic", "prague"]\n'
+    text += '[[axes]]\npath = "flows.upload.transport.controller"\nvalues = ["cubic", "vegas"]\n'
     (tmp_path / "speech.wav").write_bytes((folder / "speech.wav").read_bytes())
     (tmp_path / "case.toml").write_text(text, encoding="utf-8")
     done = talkspurt("check", "case.toml", cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     lines = done.stderr.splitlines()
-    for word in ("speex", "l4s", "prague"):
+    for word in ("speex", "sfq", "vegas"):
         assert any(f"talkspurt does not support {word} yet" in line for line in lines), lines
     assert all(line.startswith("case.toml:") for line in lines)
 

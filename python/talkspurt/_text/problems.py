@@ -83,11 +83,6 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("bbr1 bbrv1 bbr2 bbrv2", ('controller = "bbr"',), "which is BBR version 3"),
     (
-        "prague tcpprague dctcp",
-        ('transport = { kind = "tcp", controller = "cubic", ecn = true }',),
-        "which answers a mark as it answers a loss",
-    ),
-    (
         "vegas copa ledbat ledbat++ fast tcpfast timely swift vivace pcc",
         ('controller = "bbr"',),
         "which does not wait for losses either",
@@ -98,7 +93,6 @@ NOT_YET: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "",
     ),
     ("cake", ('queue.kind = "fq_codel"',), "to shape as well, in a queue of kind shaper"),
-    ("l4s dualq dualq_coupled", ('queue.kind = "dualpi2"',), "with TCP's controller `prague`"),
     ("fq fqpie fqcobalt", ('queue.kind = "fq_codel"',), ""),
     ("sfq drr drr++ wfq wf2q scfq sced", ('queue.kind = "fq_codel"',), ""),
     ("cobalt", ('queue.kind = "codel"',), ""),
@@ -120,6 +114,8 @@ OTHER_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tfrctb", ('transport = { kind = "tfrc", rate = { token_bucket = {} } }',)),
     ("googcc transportcc remb", ('controller = { kind = "gcc" }',)),
     ("bbr3 bbrv3", ('controller = "bbr"',)),
+    ("tcpprague", ('controller = "prague"',)),
+    ("l4s dualq", ('queue.kind = "dualpi2"', 'controller = "prague"')),
     ("fifo pfifo bfifo pfifofast taildrop", ('queue = { kind = "droptail", packets = 100 }',)),
     ("tbf htb hfsc", ('queue.kind = "shaper"',)),
     ("prio strictpriority", ('queue.kind = "priority"',)),
