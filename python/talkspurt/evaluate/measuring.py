@@ -305,7 +305,7 @@ def curves(run: Run) -> dict[str, Any]:
     end = int(run.case.end) + 1
     seconds = np.arange(end)
     drawn = {f"media {n}": one for n, one in enumerate(run.each(), 1)}
-    for name in ("tcp", "web", "cbr", "other", "load"):
+    for name in ("tcp", "web", "cbr", "other"):
         others = run.starting([name])
         drawn |= {name: others} if len(others.bits) else {}
     everything, _ = run.wanted({})

@@ -210,6 +210,7 @@ def page(evaluation: Evaluation) -> str:
         sections.append(
             {
                 "case": case,
+                "about": pages.markdown(case.about),
                 "anchor": f"case-{case.id.replace('.', '-')}",
                 "charts": [chart["name"] for chart in drawn],
                 "rows": _rows(measured, [one.name for one in evaluation.plan.candidates]),
