@@ -26,7 +26,7 @@ def main() -> None:
     asked = parser.parse_args()
     for case in cases.select(asked.case):
         plan = running.Plan([case], cases.candidates([], []), asked.seeds)
-        found = running.evaluate(plan)
+        found = running.evaluate(running.Work.of(plan))
         print(f"{case.id}: {showing.summary(found)} {found.cpu_s:.1f} CPU-s", flush=True)
         words = f"{case.about}\n\n{showing.markdown(found.measured[case.id])}"
         tables.fill(PAGE, {case.id: f"{words}\n\n{asked.seeds} seeds."})

@@ -43,6 +43,7 @@ def evaluate(
         else:
             showing.print_list(plan.cases, console())
         return 0
+    work = running.Work.of(plan)
     sets = [one.replace("=", "-") for one in options.set or []]
     named = "-".join([suite, *(options.case or []), *sets])
     folder = options.out
@@ -51,12 +52,13 @@ def evaluate(
     claim = output_folder.Claim("evaluation", named, overwrite=options.overwrite)
     with silent(wanted=options.quiet), Bar(f"evaluate {suite}") as bar:
         if folder is None:
-            found = running.evaluate(plan, jobs=options.jobs, on_progress=bar.on_progress)
+            found = running.evaluate(work, jobs=options.jobs, on_progress=bar.on_progress)
         else:
-            with output_folder.Resumable(folder, plan.key, plan.runs, claim) as unfinished:
+            parts = len(work.tasks)
+            with output_folder.Resumable(folder, plan.key, parts, claim) as unfinished:
                 say_news(unfinished.news)
                 found = running.evaluate(
-                    plan, unfinished, jobs=options.jobs, on_progress=bar.on_progress
+                    work, unfinished, jobs=options.jobs, on_progress=bar.on_progress
                 )
                 page = showing.page(found) if options.report else None
                 where = running.write(found, unfinished, page)

@@ -68,7 +68,6 @@ class Run:
 
     def __init__(self, table: pl.DataFrame, case: Case, media: Sequence[Media]) -> None:
         self.case, self.media = case, media
-        self.phases = case.phases()
         rows = table.filter(pl.col("side") == "from").with_columns(
             (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
         )
@@ -120,7 +119,7 @@ class Run:
 
     def falls(self) -> list[tuple[float, float]]:
         """When the capacity falls, and what is left of it in bit/s."""
-        steps = pairwise(self.phases)
+        steps = pairwise(self.case.phases())
         return [(at, 1e6 * rate) for (_, _, before), (at, _, rate) in steps if rate < before]
 
 
@@ -133,18 +132,18 @@ Window = tuple[float, float, float]
 """Begin and end (s), and capacity (Mbit/s)."""
 
 
-def windows(run: Run, band: Mapping[str, Any]) -> dict[str, Window]:
+def windows(case: Case, band: Mapping[str, Any]) -> dict[str, Window]:
     """The windows of a band by the names of its measures: one of each phase, or one alone."""
     name = band.get("name", band["measure"])
     if "phases" in band or "last" in band:
         found = {}
-        for number, (begin, end, rate) in enumerate(run.phases, 1):
+        for number, (begin, end, rate) in enumerate(case.phases(), 1):
             settled = begin + band.get("phases", 0)
             judged = end - band["last"] if "last" in band else settled if settled < end else begin
             found[f"{name} {number}"] = judged, end, rate
         return found
     begin = band.get("from", 0)
-    return {name: (begin, band.get("to", run.case.end), band.get("capacity", 0.0))}
+    return {name: (begin, band.get("to", case.end), band.get("capacity", 0.0))}
 
 
 def _goodput(run: Run, band: Mapping[str, Any], window: Window) -> float:
@@ -295,7 +294,7 @@ def measures(run: Run, bands: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """What a run says of each band, in the unit of the band."""
     found = {}
     for band in bands:
-        for name, window in windows(run, band).items():
+        for name, window in windows(run.case, band).items():
             found[name] = MEASURES[band["measure"]](run, band, window)
     return found
 

@@ -6,11 +6,14 @@ there. Its folder's name has a hash of all inputs: what they change is run again
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,6 @@ from talkspurt.scenarios.source import pairs, read
 
 Key = tuple[str, str, str]
 """Case, variant and candidate."""
-OF_ALL = ""
-"""The candidate of a variant for comparison that has none."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,6 @@ class Plan:
     candidates: Sequence[Candidate]
     seeds: int
     sets: Sequence[tuple[str, Any]] = ()
-
-    @property
-    def runs(self) -> int:
-        """How many runs it has at most."""
-        return self.seeds * len(self.candidates) * sum(len(case.variants) for case in self.cases)
 
     @property
     def key(self) -> str:
@@ -111,6 +107,7 @@ def _unfit(plan: Plan) -> dict[Key, str]:
         BadInputError: with everything that is wrong with candidates that can run none.
     """
     found, faults = {}, Faults()
+    wrong: dict[str, list[str]] = {}
     variants = [(case, variant) for case in plan.cases for variant in case.variants]
     for candidate in plan.candidates:
         refused: dict[str, None] = {}
@@ -129,7 +126,10 @@ def _unfit(plan: Plan) -> dict[Key, str]:
                     why = str(error)
                 refused[why] = None
             found[case.id, variant, candidate.name] = why
-        faults.add(f"{candidate.name}: {'; '.join(refused)}", unless=fits or not refused)
+        if refused and not fits:
+            wrong.setdefault("; ".join(refused), []).append(candidate.name)
+    for why, names in wrong.items():
+        faults.add(f"{', '.join(names)}: {why}")
     faults.check()
     return found
 
@@ -138,103 +138,97 @@ def _said(problem: _core.Problem) -> str:
     return problems.text({**problem, "file": "", "line": None}).removeprefix("scenario: ")
 
 
-def _each(plan: Plan) -> list[tuple[Case, str, Candidate]]:
-    return [
-        (case, variant, candidate)
-        for case in plan.cases
-        for variant in case.variants
-        for candidate in plan.candidates
-    ]
+@dataclass
+class Work:
+    """The runs of a plan, each once, though several candidates may be compared with it.
+
+    Attributes:
+        tasks: case, variant, candidate and seed of each run, by its name.
+        names: the names of the runs of each candidate in each variant, in order of the seeds.
+        unfit: why candidates cannot run variants.
+    """
+
+    plan: Plan
+    unfit: Mapping[Key, str]
+    tasks: dict[str, tuple[Case, str, Candidate, int]] = field(default_factory=dict)
+    names: dict[Key, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Work:
+        """All runs that can be run.
+
+        Raises:
+            BadInputError: with everything that is wrong with candidates that can run none.
+        """
+        work = cls(plan, _unfit(plan))
+        for case in plan.cases:
+            for place, (variant, how) in enumerate(case.variants.items()):
+                for number, candidate in enumerate(plan.candidates):
+                    key = case.id, variant, candidate.name
+                    who = "all" if how.get("tcp") else str(number)
+                    for seed in range(1, plan.seeds + 1 if key not in work.unfit else 1):
+                        name = f"{case.id}-{place}-{who}-{seed}"
+                        work.tasks.setdefault(name, (case, variant, candidate, seed))
+                        work.names.setdefault(key, []).append(name)
+        return work
 
 
 def evaluate(
-    plan: Plan,
+    work: Work,
     unfinished: output_folder.Resumable | None = None,
     *,
     jobs: int | None = None,
     on_progress: Callable[[engine.Progress], None] = lambda _: None,
 ) -> Evaluation:
-    """Run what is not in a folder yet, and judge all.
-
-    Raises:
-        BadInputError: if nothing can be run.
-    """
-    unfit = _unfit(plan)
-    # Of each run: its case, variant and candidate, and its seed.
-    tasks: dict[str, tuple[Case, str, Candidate, int]] = {}
-    names: dict[Key, list[str]] = {}
-    for case, variant, candidate in _each(plan):
-        alone = case.variants[variant].get("tcp", False)
-        key = case.id, variant, candidate.name
-        if key in unfit:
-            continue
-        place = [*case.variants].index(variant), plan.candidates.index(candidate)
-        who = "all" if alone else str(place[1])
-        for seed in range(1, plan.seeds + 1):
-            name = f"{case.id}-{place[0]}-{who}-{seed}"
-            tasks.setdefault(name, (case, variant, candidate, seed))
-            names.setdefault(key, []).append(name)
-    done = _there(unfinished, tasks)
+    """Run what is not in a folder yet, and judge all."""
+    tasks, plan = work.tasks, work.plan
+    done = {} if unfinished is None else _there(unfinished, tasks)
     if done:
         say_news([f"{len(done)} of {len(tasks)} runs were there already"])
     missing = [name for name in tasks if name not in done]
-    scratch: dict[str, Scratch] = {}
+    scratch: dict[int, Scratch] = {}
 
     def start(i: int) -> engine.Job[_core.Outcome]:
-        case, variant, candidate, seed = tasks[name := missing[i]]
+        case, variant, candidate, seed = tasks[missing[i]]
         built = cases.build(case, variant, candidate, plan.sets)
-        scratch[name] = Scratch()
+        scratch[i] = Scratch()
         question = read(built.scenario, set=built.sets, seed=seed)
-        return question.plan.start(0, str(scratch[name].path), "none", None, False)
+        return question.plan.start(0, str(scratch[i].path), "none", None, False)
 
     def on_end(i: int, outcome: _core.Outcome) -> None:
         name = missing[i]
-        done[name] = _measured(*tasks[name], plan, outcome, scratch[name].path)
+        # The folder lives as long as this.
+        folder = scratch.pop(i)
+        done[name] = _measured(work, name, outcome, folder.path)
         if unfinished is not None:
             _keep(unfinished, name, done[name])
-        del scratch[name]
 
     engine.each(start, range(len(missing)), jobs=jobs, on_end=on_end, on_progress=on_progress)
-    return _judged(plan, unfit, names, done)
+    return _judged(work, done)
 
 
-def _measured(
-    case: Case,
-    variant: str,
-    candidate: Candidate,
-    seed: int,
-    plan: Plan,
-    outcome: _core.Outcome,
-    folder: Path,
-) -> dict[str, Any]:
+def _measured(work: Work, name: str, outcome: _core.Outcome, folder: Path) -> dict[str, Any]:
     """What is kept of a run."""
     began = time.thread_time()
-    media = cases.build(case, variant, candidate, plan.sets).media
+    case, variant, candidate, seed = work.tasks[name]
+    media = cases.build(case, variant, candidate, work.plan.sets).media
     run = measuring.Run(measuring.read(folder / "packets.parquet"), case, media)
-    videos = {name for one in media for name in one.video}
-    rows = [row for row in outcome.rows("flows") if row["name"] in videos]
-    controlled = candidate.controller is not None and not case.variants[variant].get("tcp")
-    silent = controlled and not any(row.get("feedback_packets") for row in rows)
     return {
         "measures": measuring.measures(run, case.bands_of(variant)),
         "curves": measuring.curves(run) if seed == 1 else None,
-        "note": "no feedback" if silent else "",
         "digest": outcome.digest,
         "cpu_s": outcome.cpu_s + time.thread_time() - began,
     }
 
 
-def _there(
-    unfinished: output_folder.Resumable | None, names: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """The runs that are stored."""
-    if unfinished is None:
-        return {}
-    parts = [part for part in unfinished.finished if part.name in names]
-    return {
-        part.name: json.loads((part / output_folder.MANIFEST).read_text(encoding="utf-8"))
-        for part in parts
-    }
+def _there(unfinished: output_folder.Resumable, names: Iterable[str]) -> dict[str, Any]:
+    """The runs that are stored; not those that were half written."""
+    found = {}
+    for name in names:
+        file = unfinished.folder / "runs" / name / output_folder.MANIFEST
+        with contextlib.suppress(OSError, ValueError):
+            found[name] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 def _keep(unfinished: output_folder.Resumable, name: str, found: Mapping[str, Any]) -> None:
@@ -243,66 +237,60 @@ def _keep(unfinished: output_folder.Resumable, name: str, found: Mapping[str, An
     part = output_folder.part(place)
     # Not a number is a value here, which JSON in the strict sense has not.
     file_access.write_text(part / output_folder.MANIFEST, json.dumps(found))
+    # A half written one may be there.
+    shutil.rmtree(place, ignore_errors=True)
     with file_access.writing(place):
         part.rename(place)
 
 
-def _judged(
-    plan: Plan,
-    unfit: Mapping[Key, str],
-    names: Mapping[Key, Sequence[str]],
-    done: Mapping[str, Mapping[str, Any]],
-) -> Evaluation:
+def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
+    plan = work.plan
     evaluation = Evaluation(plan, cpu_s=sum(one["cpu_s"] for one in done.values()))
     for case in plan.cases:
         found = evaluation.measured[case.id] = []
         shown = [name for name in case.variants if name not in case.references]
-        for variant in shown:
-            for candidate in plan.candidates:
-                key = case.id, variant, candidate.name
-                runs = [done[name] for name in names.get(key, ())]
-                if runs:
-                    evaluation.curves[key] = runs[0]["curves"]
-                found += _of_variant(case, variant, candidate.name, runs, names, done, unfit)
+        for variant, candidate in product(shown, plan.candidates):
+            key = case.id, variant, candidate.name
+            runs = [done[name] for name in work.names.get(key, ())]
+            if runs:
+                evaluation.curves[key] = runs[0]["curves"]
+            for band in case.bands_of(variant):
+                found += _of_band(work, case, key, band, done)
         judging.judge(found, {name: case.variants[name].get("judged", True) for name in shown})
     return evaluation
 
 
-def _of_variant(
+def _of_band(
+    work: Work,
     case: Case,
-    variant: str,
-    candidate: str,
-    runs: Sequence[Mapping[str, Any]],
-    names: Mapping[Key, Sequence[str]],
+    key: Key,
+    band: Mapping[str, Any],
     done: Mapping[str, Mapping[str, Any]],
-    unfit: Mapping[Key, str],
 ) -> list[Measured]:
+    """The measures of a band, one alone or one of each phase, of a candidate in a variant."""
+    runs = [done[name] for name in work.names.get(key, ())]
+    controlled = next(one.kind != "udp" for one in work.plan.candidates if one.name == key[2])
+    note = work.unfit.get(key, "" if controlled else "no congestion control")
+    against = None
+    if "versus" in band:
+        other = case.id, case.reference(key[1], band["versus"]), key[2]
+        against = [done[name] for name in work.names.get(other, ())]
+        note = note or work.unfit.get(other, "")
     found = []
-    for band in case.bands_of(variant):
-        name = band.get("name", band["measure"])
-        measures = [n for n in (runs[0]["measures"] if runs else ()) if _is_of(n, name)]
-        for measure in measures or [name]:
-            values = [run["measures"][measure] for run in runs]
-            note = unfit.get((case.id, variant, candidate), runs[0]["note"] if runs else "")
-            if "versus" in band and values:
-                other = case.reference(variant, band["versus"])
-                key = case.id, other, candidate
-                against = [done[one]["measures"][measure] for one in names.get(key, ())]
-                ratio = band["as"] == "ratio"
-                # Without the other, there is nothing to compare with.
-                values = [
-                    (one / two if two else float("nan")) if ratio else one - two
-                    for one, two in zip(values, against, strict=False)
-                ]
-                note = note or unfit.get(key, "")
-            found.append(Measured(case.id, variant, candidate, measure, band, values, note))
+    for measure in measuring.windows(case, band):
+        values = [run["measures"][measure] for run in runs]
+        if against is not None:
+            # Without the other, there is nothing to compare with.
+            pairs_ = zip(values, (run["measures"][measure] for run in against), strict=False)
+            values = [_compared(one, other, band["as"]) for one, other in pairs_]
+        found.append(Measured(*key, measure, band, values, note))
     return found
 
 
-def _is_of(measure: str, name: str) -> bool:
-    """Whether a measure is that of a name, or of a phase of it."""
-    rest = measure.removeprefix(name)
-    return measure.startswith(name) and (not rest or rest.strip().isdigit())
+def _compared(one: float, other: float, how: str) -> float:
+    if how == "difference":
+        return one - other
+    return one / other if other else math.nan
 
 
 def write(evaluation: Evaluation, unfinished: output_folder.Resumable, page: str | None) -> Path:

@@ -41,6 +41,14 @@ def value_text(one: Measured) -> str:
     return f"{one.mean:.3g}{half}"
 
 
+def _grid(measured: Iterable[Measured]) -> dict[tuple[str, str], dict[str, Measured]]:
+    """Measures by variant and name, and by candidate."""
+    found: dict[tuple[str, str], dict[str, Measured]] = {}
+    for one in measured:
+        found.setdefault((one.variant, one.name), {})[one.candidate] = one
+    return found
+
+
 def _cell(one: Measured | None) -> Cell:
     if one is None:
         return ""
@@ -53,13 +61,10 @@ def _cell(one: Measured | None) -> Cell:
 def print_case(evaluation: Evaluation, case: Case, out: Console) -> None:
     """Every measure of a case: a row for each of a variant, a column for each candidate."""
     names = [one.name for one in evaluation.plan.candidates]
-    found: dict[tuple[str, str], dict[str, Measured]] = {}
-    for one in evaluation.measured[case.id]:
-        found.setdefault((one.variant, one.name), {})[one.candidate] = one
     columns = [name("variant"), name("measure"), *map(Column, names), Column("band", 1, "text")]
     rows: list[list[Cell]] = []
     last = ""
-    for (variant, measure), its in found.items():
+    for (variant, measure), its in _grid(evaluation.measured[case.id]).items():
         band = next(iter(its.values())).band
         cells = [_cell(its.get(who)) for who in names]
         rows.append(["" if variant == last else variant, measure, *cells, band_text(band)])
@@ -176,25 +181,19 @@ def markdown(measured: Sequence[Measured]) -> str:
     names = list(dict.fromkeys(one.name for one in measured))
     units = {one.name: one.band.get("unit") for one in measured}
     heads = ["candidate, variant", *(f"{n}, {units[n]}" if units[n] else n for n in names)]
+    order = list(dict.fromkeys(one.candidate for one in measured))
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for one in measured:
+    for one in sorted(measured, key=lambda one: order.index(one.candidate)):
         text = "cannot run" if one.verdict == UNABLE else value_text(one).replace("±", "± ")
         held = one.verdict in (HELD, REPORTED)
-        text = text if held else f"**{text}, {one.verdict}**"
+        text = text if held else f"**{text}, {one.verdict}**" if one.verdict != UNABLE else text
         rows.setdefault((one.candidate, one.variant), {})[one.name] = text
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     lines += [
         f"| {', '.join(key)} | {' | '.join(its.get(name, '') for name in names)} |"
-        for key, its in sorted(rows.items(), key=lambda row: _order(measured, row[0]))
+        for key, its in rows.items()
     ]
     return "\n".join(lines)
-
-
-def _order(measured: Sequence[Measured], row: tuple[str, str]) -> tuple[int, int]:
-    """By candidate, then by variant, each as it was asked for."""
-    candidates = list(dict.fromkeys(one.candidate for one in measured))
-    variants = list(dict.fromkeys(one.variant for one in measured))
-    return candidates.index(row[0]), variants.index(row[1])
 
 
 def page(evaluation: Evaluation) -> str:
@@ -233,9 +232,6 @@ def page(evaluation: Evaluation) -> str:
 
 
 def _rows(measured: Sequence[Measured], names: Sequence[str]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, str], dict[str, Measured]] = {}
-    for one in measured:
-        found.setdefault((one.variant, one.name), {})[one.candidate] = one
     return [
         {
             "variant": variant,
@@ -248,7 +244,7 @@ def _rows(measured: Sequence[Measured], names: Sequence[str]) -> list[dict[str, 
                 for who in names
             ],
         }
-        for (variant, measure), its in found.items()
+        for (variant, measure), its in _grid(measured).items()
     ]
 
 
