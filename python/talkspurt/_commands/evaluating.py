@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +15,7 @@ from talkspurt._terminal.progress import Bar, say_news, silent
 from talkspurt._text.escaping import print_json
 from talkspurt.errors import Faults
 from talkspurt.evaluate import cases, running, showing
+from talkspurt.scenarios.source import pairs
 
 
 def evaluate(
@@ -39,7 +40,7 @@ def evaluate(
     plan = _plan(options)
     if list:
         if options.json:
-            print_json(showing.list_json(plan.cases))
+            print_json([asdict(case) for case in plan.cases])
         else:
             showing.print_list(plan.cases, console())
         return 0
@@ -91,6 +92,6 @@ def _plan(options: EvaluateOptions) -> running.Plan:
         found = cases.candidates(options.controller or [], options.transport or [])
         plan = replace(plan, candidates=found)
     with faults.gathered():
-        plan = replace(plan, sets=running.read_sets(options.set or []))
+        plan = replace(plan, sets=pairs(options.set))
     faults.check()
     return plan

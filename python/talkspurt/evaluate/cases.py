@@ -26,6 +26,10 @@ SPREAD_S = 10.0
 """Window of the begins and of the ends of media flows at a radio (RFC 8869 §3.2.3)."""
 RADIO_QUEUE_BYTES = 750_000
 """300 ms at the 20 Mbit/s that RFC 8869 §3.2.3 expects of a cell."""
+AUDIO_FLOW = {
+    "transport": {"kind": "udp"},
+    "source": {"kind": "cbr", "rate": f"{AUDIO:.0f}bit/s", "packet": f"{AUDIO_PACKET}B"},
+}
 
 FIXED = {"kind": "fixed", "rate": "1600kbit/s", "circuit_breaker": False}
 """Asks the encoder for its highest rate where a transport asks for none."""
@@ -66,12 +70,17 @@ class Candidate:
     name: str
     transport: Mapping[str, Any]
     controller: Mapping[str, Any] | None
+    source: Mapping[str, Any] = field(default_factory=lambda: {"kind": "video", "encoder": {}})
 
     @property
     def kind(self) -> str:
         """The kind of what controls the rate."""
         controller = self.controller or FIXED
         return str((self.transport if controller["kind"] == "fixed" else controller)["kind"])
+
+
+BULK = Candidate("TCP", {"kind": "tcp", "controller": "newreno"}, None, {"kind": "bulk"})
+"""In place of media where they are compared with TCP."""
 
 
 def candidates(controllers: Sequence[str], transports: Sequence[str]) -> list[Candidate]:
@@ -262,15 +271,9 @@ def build(
         "flows": {},
     }
     media = [*how.get("media", case.media), *_at_radio(made.scenario, how)]
-    spread = [
-        {**one, **{key: _numbered(one.get(key), n) for key in ("from", "to") if key in one}}
-        | ({"start": one.get("start", 0) + one["every"] * (n - 1)} if "every" in one else {})
-        for one in media
-        for n in range(1, one.get("count", 1) + 1)
-    ]
-    for n, one in enumerate(spread, 1):
-        suffix = f"-{n}" if len(spread) > 1 else ""
-        _add_media(made, one, suffix, case.end, candidate, bulk=how.get("tcp", False))
+    for n, one in enumerate(media, 1):
+        suffix = f"-{n}" if len(media) > 1 else ""
+        _add_media(made, one, suffix, case.end, BULK if how.get("tcp") else candidate)
     flows = made.scenario["flows"]
     flows |= {**others, **copy.deepcopy(how.get("flows", {})), **_short(how.get("short", 0))}
     flows |= {
@@ -299,56 +302,32 @@ def build(
     return made
 
 
-def _numbered(node: str | None, n: int) -> str | None:
-    return node and node.replace("*", str(n))
-
-
 def _add_media(
-    made: Built,
-    one: Mapping[str, Any],
-    suffix: str,
-    end: float,
-    candidate: Candidate,
-    *,
-    bulk: bool,
+    made: Built, one: Mapping[str, Any], suffix: str, end: float, candidate: Candidate
 ) -> None:
     """A media flow: video that the candidate carries, and audio of a constant rate beside it."""
     flows = made.scenario["flows"]
     ends = {"from": one.get("from", "sender"), "to": one.get("to", "receiver")}
-    start, stop = one.get("start", 0), one.get("stop", end)
-    timing: dict[str, Any] = {"start": f"{start}s"} if start else {}
-    if "start_spread" in one:
-        timing["start_spread"] = one["start_spread"]
-    video: dict[str, Any] = {"transport": dict(candidate.transport)}
-    if candidate.controller is not None:
-        video["controller"] = dict(candidate.controller)
-    video["source"] = {"kind": "video", "encoder": {}}
-    if bulk:
-        video = {
-            "transport": {"kind": "tcp", "controller": "newreno"},
-            "source": {"kind": "bulk"},
+    timing = {"start": f"{one.get('start', 0)}s", "stop": f"{one.get('stop', end)}s"}
+    times = {suffix: timing | {key: one[key] for key in ("start_spread",) if key in one}}
+    if "pause" in one:
+        # A paused flow is two flows of the scenario.
+        before, after = (f"{at}s" for at in one["pause"])
+        times = {
+            suffix: {**timing, "stop": before},
+            f"{suffix}-resumed": {**timing, "start": after},
         }
-    audio = {
-        "transport": {"kind": "udp"},
-        "source": {"kind": "cbr", "rate": f"{AUDIO:.0f}bit/s", "packet": f"{AUDIO_PACKET}B"},
-    }
-    # A paused flow is two flows of the scenario.
-    pause = one.get("pause")
-    times = [({**timing, "stop": f"{pause[0] if pause else stop}s"}, suffix)]
-    if pause:
-        times.append(({"start": f"{pause[1]}s", "stop": f"{stop}s"}, f"{suffix}-resumed"))
-    names: dict[str, list[str]] = {"video": [], "audio": []}
-    for kind, what in (("video", video), ("audio", audio)):
-        for number, (when, ending) in enumerate(times):
-            if bulk and kind == "audio":
-                continue
-            name = f"{kind}{ending}"
-            flows[name] = {**ends, **when, **copy.deepcopy(what)}
-            if number and kind == "video" and candidate.transport.get("kind") == "udp":
-                flows[name]["session"] = names["video"][0]
-                del flows[name]["controller"]
-            names[kind].append(name)
-    made.media.append(Media(tuple(names["video"]), tuple(names["audio"])))
+    controlled = {} if candidate.controller is None else {"controller": candidate.controller}
+    for ending, when in times.items():
+        name = f"video{ending}"
+        flows[name] = {**ends, **when, "transport": candidate.transport, "source": candidate.source}
+        if ending != suffix and candidate.transport["kind"] == "udp":
+            flows[name]["session"] = f"video{suffix}"
+        else:
+            flows[name] |= controlled
+    audio = {} if candidate is BULK else {f"audio{it}": {**ends, **times[it]} for it in times}
+    flows |= {name: {**its, **AUDIO_FLOW} for name, its in audio.items()}
+    made.media.append(Media(tuple(f"video{it}" for it in times), tuple(audio)))
 
 
 def _at_radio(scenario: dict[str, Any], how: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -319,17 +318,3 @@ def curves(run: Run) -> dict[str, Any]:
         },
         "waits": [round(float(wait) * 1e3, 1) for wait in waits[:end]],
     }
-
-
-def read(file: Path) -> pl.DataFrame:
-    """The packets that a run has written, as far as they are measured."""
-    columns = (
-        "flow",
-        "side",
-        "number",
-        "ip_bytes",
-        "enqueued_s",
-        "dequeued_s",
-        "received_s",
-    )
-    return pl.read_parquet(file, columns=[*columns])

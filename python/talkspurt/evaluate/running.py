@@ -18,17 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
+from talkspurt._lazy import pl
 from talkspurt._storage import file_access, output_folder
 from talkspurt._terminal.progress import say_news
 from talkspurt._text import problems
-from talkspurt.errors import BadInputError, Faults
+from talkspurt.errors import Faults
 from talkspurt.evaluate import cases, judging, measuring
 from talkspurt.evaluate.cases import Candidate, Case
 from talkspurt.evaluate.judging import Measured
 from talkspurt.results.run_data import Scratch
 from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
-from talkspurt.scenarios.source import pairs, read
+from talkspurt.scenarios.source import read
 
 Key = tuple[str, str, str]
 """Case, variant and candidate."""
@@ -212,7 +213,7 @@ def _measured(work: Work, name: str, outcome: _core.Outcome, folder: Path) -> di
     began = time.thread_time()
     case, variant, candidate, seed = work.tasks[name]
     media = cases.build(case, variant, candidate, work.plan.sets).media
-    run = measuring.Run(measuring.read(folder / "packets.parquet"), case, media)
+    run = measuring.Run(pl.read_parquet(folder / "packets.parquet"), case, media)
     return {
         "measures": measuring.measures(run, case.bands_of(variant)),
         "curves": measuring.curves(run) if seed == 1 else None,
@@ -281,8 +282,9 @@ def _of_band(
         values = [run["measures"][measure] for run in runs]
         if against is not None:
             # Without the other, there is nothing to compare with.
-            pairs_ = zip(values, (run["measures"][measure] for run in against), strict=False)
-            values = [_compared(one, other, band["as"]) for one, other in pairs_]
+            others = (run["measures"][measure] for run in against)
+            both = zip(values, others, strict=False)
+            values = [_compared(one, other, band["as"]) for one, other in both]
         found.append(Measured(*key, measure, band, values, note))
     return found
 
@@ -309,15 +311,3 @@ def write(evaluation: Evaluation, unfinished: output_folder.Resumable, page: str
     file_access.write_text(folder / output_folder.MANIFEST, file_access.to_json(header))
     shutil.rmtree(folder / "runs", ignore_errors=True)
     return unfinished.commit()
-
-
-def read_sets(texts: Sequence[str]) -> list[tuple[str, Any]]:
-    """Overrides of a command line.
-
-    Raises:
-        BadInputError: with everything that is not PATH=VALUE.
-    """
-    try:
-        return [*pairs(list(texts))]
-    except ValueError as error:
-        raise BadInputError(f"--set {error}") from None

@@ -161,41 +161,6 @@ NOT_HERE = (
 )
 
 
-def list_json(chosen: Sequence[Case]) -> list[dict[str, Any]]:
-    """The same as a document, with the bands."""
-    return [
-        {
-            "case": case.id,
-            "section": case.section,
-            "title": case.title,
-            "about": case.about,
-            "variants": [v for v in case.variants if v not in case.references],
-            "bands": [dict(band) for band in case.bands],
-        }
-        for case in chosen
-    ]
-
-
-def markdown(measured: Sequence[Measured]) -> str:
-    """A table of a case: a row for each candidate and variant, a column for each measure."""
-    names = list(dict.fromkeys(one.name for one in measured))
-    units = {one.name: one.band.get("unit") for one in measured}
-    heads = ["candidate, variant", *(f"{n}, {units[n]}" if units[n] else n for n in names)]
-    order = list(dict.fromkeys(one.candidate for one in measured))
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    for one in sorted(measured, key=lambda one: order.index(one.candidate)):
-        text = "cannot run" if one.verdict == UNABLE else value_text(one).replace("±", "± ")
-        held = one.verdict in (HELD, REPORTED)
-        text = text if held else f"**{text}, {one.verdict}**" if one.verdict != UNABLE else text
-        rows.setdefault((one.candidate, one.variant), {})[one.name] = text
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    lines += [
-        f"| {', '.join(key)} | {' | '.join(its.get(name, '') for name in names)} |"
-        for key, its in rows.items()
-    ]
-    return "\n".join(lines)
-
-
 def page(evaluation: Evaluation) -> str:
     """The page: of each case its table, its bands with their reasons, and what its authors draw."""
     from talkspurt.report import page as pages
