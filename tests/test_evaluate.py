@@ -3,6 +3,7 @@
 import json
 import math
 import signal
+import sys
 import tomllib
 from dataclasses import replace
 
@@ -435,6 +436,40 @@ def test_an_evaluation_that_was_stopped_goes_on_and_mixes_with_nothing_else(tmp_
     assert not list(tmp_path.glob(".out*"))
     fresh = json.loads(talkspurt(*words[:8], "--json", cwd=tmp_path).stdout)
     assert whole["cases"] == fresh["cases"]
+
+
+PROGRAM = """#!{python}
+import re, sys
+import talkspurt
+from talkspurt.scenarios import source
+text = open(sys.argv[1]).read()
+if "[30, 60]" in text or "pause" in text or "-resumed" in text:
+    sys.exit("no connection can be resumed")
+assert 'stack = "mine"' in text, text
+text = re.sub(r'kind = "external"\\s+stack = "mine"', 'kind = "tfrc"', text)
+run = talkspurt.run(re.sub(r"\\[flows.video.*.controller]\\n(.+\\n)+", "", text))
+run.save(sys.argv[2], report=False)
+print(run.digest)
+"""
+"""A program with a stack of its own, which is TFRC."""
+
+
+def test_a_program_runs_external_stacks(tmp_path):
+    program = tmp_path / "program"
+    program.write_text(PROGRAM.format(python=sys.executable))
+    program.chmod(0o755)
+    mine = "{ kind = 'external', stack = 'mine' }"
+    words = ("evaluate", "rmcat", "--case", "5.4", "--case", "5.8", "--seeds", "2", "--json")
+    words += ("--set", "links.bottleneck.delay=40ms", "--transport", "tfrc", "--transport", mine)
+    ended = talkspurt(*words, "--program", program)
+    four, eight = json.loads(ended.stdout)["cases"]
+    values = {name: [m["values"] for m in four["measures"] if m["candidate"] == name]
+              for name in ("tfrc", mine)}  # fmt: skip
+    assert values["tfrc"] == values[mine] and all(len(one) == 2 for one in values[mine])
+    said = {(m["verdict"], m["note"]) for m in eight["measures"] if m["candidate"] == mine}
+    assert said == {("cannot run", "no connection can be resumed")}
+    absent = told("evaluate", "rmcat", "--program", tmp_path / "nix", "--transport", mine)
+    assert "no such program" in absent
 
 
 def test_other_bands_are_other_inputs(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
@@ -85,7 +86,11 @@ def _plan(options: EvaluateOptions) -> running.Plan:
     seeds, jobs = options.seeds, options.jobs
     faults.add(f"--seeds {seeds}: expected 1 or more", unless=seeds >= 1)
     faults.add(f"--jobs {jobs}: expected 1 or more", unless=jobs is None or jobs >= 1)
-    plan = running.Plan([], [], seeds)
+    program = options.program and shutil.which(options.program)
+    faults.add(
+        f"--program {options.program}: no such program", unless=program or not options.program
+    )
+    plan = running.Plan([], [], seeds, program=program or None)
     with faults.gathered():
         plan = replace(plan, cases=cases.select(options.case or []))
     with faults.gathered():

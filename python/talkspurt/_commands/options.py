@@ -278,6 +278,10 @@ class EvaluateOptions(Output):
     set
         PATH=VALUE overrides a field of the scenarios; a path that begins with media. is of every
         video flow, as in --set media.source.encoder.reaction=100ms; may be repeated.
+    program
+        Program that runs external stacks, which it has registered, called as PROGRAM SCENARIO
+        FOLDER, as in --program target/release/talkspurt-quinn --transport "{ kind = 'external',
+        stack = 'quinn' }".
     seeds
         Runs of each variant, with the seeds 1 to this.
     jobs
@@ -290,6 +294,7 @@ class EvaluateOptions(Output):
     controller: Several = None
     transport: Several = None
     set: Sets = None
+    program: Path | None = None
     seeds: Whole = 30
     jobs: Jobs = None
     strict: Flag = False

@@ -26,6 +26,7 @@ from talkspurt.errors import Faults
 from talkspurt.evaluate import cases, judging, measuring
 from talkspurt.evaluate.cases import Candidate, Case
 from talkspurt.evaluate.judging import Measured
+from talkspurt.evaluate.program import FOLDER, Ended, ProgramJob, applied
 from talkspurt.results.run_data import Scratch
 from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
@@ -42,12 +43,14 @@ class Plan:
     Attributes:
         sets: overrides of the scenarios, as pairs of path and value in TOML.
         seeds: each variant is run with the seeds 1 to this.
+        program: the program that runs external stacks, if one does.
     """
 
     cases: Sequence[Case]
     candidates: Sequence[Candidate]
     seeds: int
     sets: Sequence[tuple[str, Any]] = ()
+    program: str | None = None
 
     @property
     def key(self) -> str:
@@ -55,7 +58,13 @@ class Plan:
         code = [
             Path(str(module.__file__)).read_text(encoding="utf-8") for module in (cases, measuring)
         ]
-        return provenance.key((), repr(self), code)
+        program = provenance.file(self.program) if self.program else ""
+        return provenance.key((), repr(self), code, program)
+
+    def is_run_by_program(self, variant: Mapping[str, Any], candidate: Candidate) -> bool:
+        """Whether the program runs a candidate in a variant."""
+        external = candidate.transport["kind"] == "external" and not variant.get("tcp")
+        return external and self.program is not None
 
 
 @dataclass
@@ -118,7 +127,9 @@ def _unfit(plan: Plan) -> dict[Key, str]:
             if not why:
                 built = cases.build(case, variant, candidate, plan.sets)
                 try:
-                    read(built.scenario, set=built.sets, seed=1)
+                    # What a program cannot run it says itself.
+                    if not plan.is_run_by_program(case.variants[variant], candidate):
+                        read(built.scenario, set=built.sets, seed=1)
                     fits = True
                     continue
                 except _core.ScenarioError as error:
@@ -150,7 +161,7 @@ class Work:
     """
 
     plan: Plan
-    unfit: Mapping[Key, str]
+    unfit: dict[Key, str]
     tasks: dict[str, tuple[Case, str, Candidate, int]] = field(default_factory=dict)
     names: dict[Key, list[str]] = field(default_factory=dict)
 
@@ -173,6 +184,12 @@ class Work:
                         work.names.setdefault(key, []).append(name)
         return work
 
+    def leave_out(self, name: str, why: str) -> None:
+        """Note that a variant cannot be run, of which this is a run."""
+        for key in [key for key, its in self.names.items() if name in its]:
+            self.unfit[key] = why
+            del self.names[key]
+
 
 def evaluate(
     work: Work,
@@ -189,18 +206,26 @@ def evaluate(
     missing = [name for name in tasks if name not in done]
     scratch: dict[int, Scratch] = {}
 
-    def start(i: int) -> engine.Job[_core.Outcome]:
+    def start(i: int) -> engine.Job[_core.Outcome | Ended]:
         case, variant, candidate, seed = tasks[missing[i]]
         built = cases.build(case, variant, candidate, plan.sets)
         scratch[i] = Scratch()
+        if plan.program and plan.is_run_by_program(case.variants[variant], candidate):
+            scenario = applied(built.scenario, built.sets, seed)
+            return ProgramJob(plan.program, scenario, scratch[i].path)
         question = read(built.scenario, set=built.sets, seed=seed)
         return question.plan.start(0, str(scratch[i].path), "none", None, False)
 
-    def on_end(i: int, outcome: _core.Outcome) -> None:
+    def on_end(i: int, outcome: _core.Outcome | Ended) -> None:
         name = missing[i]
         # The folder lives as long as this.
         folder = scratch.pop(i)
-        done[name] = _measured(work, name, outcome, folder.path)
+        if isinstance(outcome, Ended) and outcome.failed:
+            work.leave_out(name, outcome.failed)
+            return
+        by_program = isinstance(outcome, Ended)
+        written = folder.path / FOLDER if by_program else folder.path
+        done[name] = _measured(work, name, outcome, written)
         if unfinished is not None:
             _keep(unfinished, name, done[name])
 
@@ -208,7 +233,9 @@ def evaluate(
     return _judged(work, done)
 
 
-def _measured(work: Work, name: str, outcome: _core.Outcome, folder: Path) -> dict[str, Any]:
+def _measured(
+    work: Work, name: str, outcome: _core.Outcome | Ended, folder: Path
+) -> dict[str, Any]:
     """What is kept of a run."""
     began = time.thread_time()
     case, variant, candidate, seed = work.tasks[name]
