@@ -12,7 +12,7 @@ import pytest
 
 from command import refused, start, succeed, talkspurt, told, until
 from talkspurt.analysis.means import holm
-from talkspurt.evaluate import cases, judging, measuring, running
+from talkspurt.evaluate import cases, judging, measuring, program, running
 from talkspurt.evaluate.judging import Measured
 from talkspurt.scenarios.source import read
 
@@ -319,6 +319,7 @@ def test_what_is_set_is_of_all_video_flows():
         (["--case", "9.9", "--seeds", "0", "--jobs", "0"],
          ["--case 9.9: expected one of 5.1", "--seeds 0: expected", "--jobs 0: expected"]),
         (["--controller", "{ kind = "], ["--controller { kind = : not a table of TOML"]),
+        (["--controller", "{ max = '1Mbit/s' }"], ["kind is missing"]),
         (["--controller", "a b"], ["--controller a b: expected a table", "or one of nada"]),
         (["--controller", "gcc", "--controller", "gcc"], ["given twice: gcc"]),
         (["--controller", "scream", "--case", "5.1"], ["scream: ", 'unknown word "scream"']),
@@ -438,6 +439,17 @@ def test_an_evaluation_that_was_stopped_goes_on_and_mixes_with_nothing_else(tmp_
     assert whole["cases"] == fresh["cases"]
 
 
+def test_what_a_program_reads_has_the_overrides_of_its_flow_alone():
+    (nada,) = cases.candidates(["nada"], [])
+    built = cases.build(cases.load()["6.1"], "2:1:1", nada, [("links.bottleneck.delay", "9ms")])
+    text = program.applied(built.scenario, built.sets, 7)
+    found = tomllib.loads(text)
+    assert (found["seed"], found["links"]["bottleneck"]["delay"]) == (7, "9ms")
+    flows = [found["flows"][f"video-{n}"]["controller"] for n in (1, 2, 3)]
+    assert flows == [{"kind": "nada", "priority": 2}, {"kind": "nada"}, {"kind": "nada"}]
+    assert cases.CONTROLLERS["nada"] == {"kind": "nada"}
+
+
 PROGRAM = """#!{python}
 import re, sys
 import talkspurt
@@ -455,13 +467,13 @@ print(run.digest)
 
 
 def test_a_program_runs_external_stacks(tmp_path):
-    program = tmp_path / "program"
-    program.write_text(PROGRAM.format(python=sys.executable))
-    program.chmod(0o755)
+    mine_alone = tmp_path / "program"
+    mine_alone.write_text(PROGRAM.format(python=sys.executable))
+    mine_alone.chmod(0o755)
     mine = "{ kind = 'external', stack = 'mine' }"
     words = ("evaluate", "rmcat", "--case", "5.4", "--case", "5.8", "--seeds", "2", "--json")
     words += ("--set", "links.bottleneck.delay=40ms", "--transport", "tfrc", "--transport", mine)
-    ended = talkspurt(*words, "--program", program)
+    ended = talkspurt(*words, "--program", mine_alone)
     four, eight = json.loads(ended.stdout)["cases"]
     values = {name: [m["values"] for m in four["measures"] if m["candidate"] == name]
               for name in ("tfrc", mine)}  # fmt: skip

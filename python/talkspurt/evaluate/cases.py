@@ -116,9 +116,12 @@ def _table(option: str, text: str, known: Mapping[str, dict[str, Any]]) -> dict[
             )
         return dict(known.get(text, {"kind": text}))
     try:
-        return dict(tomllib.loads(f"it = {text}")["it"])
+        found = dict(tomllib.loads(f"it = {text}")["it"])
     except tomllib.TOMLDecodeError as error:
         raise BadInputError(f"{option} {text}: not a table of TOML: {error}") from None
+    if "kind" not in found:
+        raise BadInputError(f"{option} {text}: kind is missing, as in {{ kind = 'gcc' }}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,12 +66,13 @@ class ProgramJob:
         return Ended("", (last or f"it ended with status {status}") if status else "")
 
 
-def applied(scenario: dict[str, Any], sets: Sequence[tuple[str, Any]], seed: int) -> str:
+def applied(scenario: Mapping[str, Any], sets: Sequence[tuple[str, Any]], seed: int) -> str:
     """A scenario as text with these overrides, whose values may be in TOML."""
-    scenario["seed"] = seed
+    # In a copy in which no flow shares a table with another.
+    scenario = tomllib.loads(tomli_w.dumps({**scenario, "seed": seed}))
     for path, value in sets:
         *above, last = path.split(".")
-        table = scenario
+        table: dict[str, Any] = scenario
         for key in above:
             table = table.setdefault(key, {})
         table[last] = _value(value)
