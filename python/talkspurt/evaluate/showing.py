@@ -38,7 +38,7 @@ def value_text(one: Measured) -> str:
     if one.mean is None:
         return "–"
     half = "" if one.half is None else f" ±{float(f'{one.half:.1g}'):g}"
-    return f"{one.mean:.3g}{half}"
+    return f"{float(f'{one.mean:.3g}'):g}{half}"
 
 
 def _grid(measured: Iterable[Measured]) -> dict[tuple[str, str], dict[str, Measured]]:
