@@ -139,8 +139,8 @@ def test_help_names_units_and_forms_instead_of_types():
 
 
 OVERWRITING = (
-    "answer", "call", "compare", "crosscheck", "emulate", "export", "import", "init", "measure",
-    "merge", "plot", "reproduce", "run", "schema", "sensitivity",
+    "answer", "call", "compare", "crosscheck", "emulate", "evaluate", "export", "import", "init",
+    "measure", "merge", "plot", "reproduce", "run", "schema", "sensitivity",
 )  # fmt: skip
 """Commands that write what is not part of a result yet."""
 

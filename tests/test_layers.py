@@ -124,6 +124,7 @@ LIMIT = 130_000
 SINCE = {
     "GCC": 1_900,
     "transport-wide feedback, header extension, padding and probe clusters": 850,
+    "cases of RFC 8867 and RFC 8869: what they measure, their verdicts and pages": 1_700,
 }
 """Lines that later parts add at most: a part states its own, and does not use what others have left."""
 

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 
 import talkspurt
+from talkspurt.evaluate import cases
 from talkspurt.figures.style import styled
 
 HERE = Path(__file__).parent
-CASE = HERE.parent.parent / "validation" / "rmcat" / "5-1.toml"
 STEPS = [0, 40, 40, 60, 60, 80, 80, 100], [1, 1, 2.5, 2.5, 0.6, 0.6, 1, 1]
 
 
@@ -21,15 +21,12 @@ def main() -> None:
         figure, panels = pyplot.subplots(
             2, 3, figsize=(12, 5), sharex=True, sharey="row", layout="constrained"
         )
-        controllers = {
-            "NADA (rfc8698)": '{ kind = "nada", profile = "rfc8698" }',
-            "NADA (ns3-rmcat)": '{ kind = "nada", profile = "ns3-rmcat" }',
-            "GCC": '{ kind = "gcc", max = "1600kbit/s" }',
-        }
-        for column, (name, controller) in zip(panels.T, controllers.items(), strict=True):
-            run = talkspurt.run(
-                CASE, set={"flows.video.controller": controller, "record": "{ packets = true }"}
-            )
+        case = cases.load()["5.1"]
+        names = ("NADA (rfc8698)", "NADA (ns3-rmcat)", "GCC")
+        controllers = dict(zip(names, cases.candidates([], []), strict=True))
+        for column, (name, candidate) in zip(panels.T, controllers.items(), strict=True):
+            built = cases.build(case, "50ms, link", candidate)
+            run = talkspurt.run(built.scenario, set=built.sets, seed=1)
             packets = run.packets().filter(
                 (pl.col("link") == "bottleneck") & (pl.col("side") == "from")
             )

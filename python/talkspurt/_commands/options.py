@@ -38,7 +38,7 @@ VALUES = {
     "BYTES": "mtu packet", "SINK": "loudspeaker", "SOURCE": "microphone", "CODEC": "codec",
     "RATE": "max-rate rate", "FIRST-LAST": "media-ports", "TYPE=ENCODING/CLOCK": "payload",
     "BUFFER": "playout", "PATH=VALUE": "set", "TEXT": "title", "TRANSPORT": "transport",
-    "MEASURE=WIDTH": "until", "GB": "memory-limit",
+    "MEASURE=WIDTH": "until", "GB": "memory-limit", "CASE": "case", "CONTROLLER": "controller",
 }  # fmt: skip
 """What stands for values of options in their help: unit or form, which the type does not say."""
 VALUE_OF = {f"--{option}": value for value, options in VALUES.items() for option in options.split()}
@@ -66,6 +66,7 @@ app = Commands(
 )
 GROUPS = {
     "Write and run scenarios": {
+        "evaluating": "evaluate",
         "runs": "check crosscheck examples init merge reproduce run",
     },
     "Look at results": {
@@ -247,6 +248,56 @@ class RunOptions(Pictures):
     @property
     def memory_bytes(self) -> float | None:
         return None if self.memory_limit is None else 1e9 * self.memory_limit
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(Output):
+    """What is evaluated, and how.
+
+    Parameters
+    ----------
+    out
+        Folder for the results; default: runs/evaluate-rmcat, followed by the cases and what is set.
+    json
+        Print only a JSON document on standard output; results are written only with --out.
+    report
+        Whether to write report.html, the page with figures.
+    quiet
+        Print only how many bands are held, and errors: no progress, no tables, no folder.
+    case
+        Case by its number, as in --case 5.1; 8867 or 8869 for all of one RFC; may be repeated.
+        Default: all.
+    controller
+        Controller of RTP sessions over UDP: nada, nada-ns3-rmcat, gcc, or a table as in a scenario,
+        as in --controller "{ kind = 'gcc', max = '1Mbit/s' }"; may be repeated. Default: these
+        three.
+    transport
+        Transport that carries the same video: tfrc, ccid2, ccid3, ccid4, tcp, tcp-newreno, tcp-bbr,
+        sctp, udp, or a table as in a scenario; may be repeated.
+    set
+        PATH=VALUE overrides a field of the scenarios; a path that begins with media. is of every
+        video flow, as in --set media.source.encoder.reaction=100ms; may be repeated.
+    program
+        Program that runs external stacks, which it has registered, called as PROGRAM SCENARIO
+        FOLDER, as in --program target/release/talkspurt-quinn --transport "{ kind = 'external',
+        stack = 'quinn' }".
+    seeds
+        Runs of each variant, with the seeds 1 to this.
+    jobs
+        Concurrent runs; default: all cores.
+    strict
+        Let open bands count as missed in the exit status.
+    """
+
+    case: Several = None
+    controller: Several = None
+    transport: Several = None
+    set: Sets = None
+    program: Path | None = None
+    seeds: Whole = 30
+    jobs: Jobs = None
+    strict: Flag = False
 
 
 @Parameter(name="*")

@@ -638,4 +638,6 @@ def what(manifest: Mapping[str, Any]) -> str:
         return f"an export to {manifest.get('to')}"
     if kind == "reproduction":
         return f"the dossiers of {manifest.get('study')}"
+    if kind == "evaluation":
+        return f"the evaluation {manifest.get('study')}"
     return f"something of kind {kind!r}"

@@ -56,3 +56,17 @@ def quantile(freedom: int, confidence: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of a family of tests, corrected by Holm's step-down method (Holm 1979).
+
+    To reject where one is at most α is wrong anywhere with a probability of at most α, whatever the
+    dependence of the tests.
+    """
+    found = [1.0] * len(p_values)
+    bound = 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        bound = max(bound, min(1.0, p_values[place] * (len(p_values) - rank)))
+        found[place] = bound
+    return found

@@ -33,6 +33,11 @@ def files(resolved: str) -> dict[str, str]:
     return {name: _hash(Path(name)) for name in named(resolved)}
 
 
+def file(name: str) -> str:
+    """A hash of a file."""
+    return _hash(Path(name))
+
+
 def named(resolved: str) -> list[str]:
     """Files named by a resolved scenario."""
     return [*_named(apart_from_seed(resolved))]

@@ -1,0 +1,98 @@
+"""Means over seeds, and verdicts on bands.
+
+A band is *held* if the interval of a mean lies inside it, *missed* if it lies outside, and *open*
+otherwise. Of one number alone, an interval at 95 % says this at a level of 0.05. A table has many:
+its verdicts are corrected by Holm's method, so that with a probability of 0.95 or more none of them
+is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from talkspurt.analysis.means import holm, student
+
+CONFIDENCE = 0.95
+HELD, MISSED, OPEN, REPORTED, UNABLE = "held", "missed", "open", "reported", "cannot run"
+
+
+@dataclass
+class Measured:
+    """A measure of a candidate in a variant of a case.
+
+    Attributes:
+        band: what it is judged by: least, most and unit, of and why.
+        values: one of each seed; empty if the candidate cannot run the variant.
+        note: why it cannot, or what else is to be known.
+    """
+
+    case: str
+    variant: str
+    candidate: str
+    name: str
+    band: Mapping[str, Any]
+    values: Sequence[float]
+    note: str = ""
+    verdict: str = REPORTED
+
+    def __post_init__(self) -> None:
+        there = [value for value in self.values if math.isfinite(value)]
+        # What is not a number in one run has no mean.
+        whole = there if len(there) == len(self.values) else []
+        self.mean, self.half, self.deviation = student(whole, CONFIDENCE)
+        self.verdict = REPORTED if self.values else UNABLE
+
+    @property
+    def least(self) -> float:
+        """The lower limit of the band; −∞ if it has none."""
+        return float(self.band.get("least", -math.inf))
+
+    @property
+    def most(self) -> float:
+        """The upper limit of the band; ∞ if it has none."""
+        return float(self.band.get("most", math.inf))
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the mean lies inside the band; None without one."""
+        return None if self.mean is None else self.least <= self.mean <= self.most
+
+    @property
+    def p(self) -> float:
+        """The two-sided p-value of the mean's distance from the band's limit that decides.
+
+        For a mean inside the band that is the nearer limit, outside the one that is crossed: below
+        0.05 where the interval at 95 % does not contain it.
+        """
+        if self.mean is None or self.half is None or self.deviation is None:
+            return 1.0
+        distance = min(abs(self.mean - limit) for limit in (self.least, self.most))
+        if not self.deviation or math.isinf(distance):
+            return 0.0
+        from scipy.special import stdtr
+
+        n = len(self.values)
+        return 2 * float(stdtr(n - 1, -distance / self.deviation * math.sqrt(n)))
+
+    def to_json(self) -> dict[str, Any]:
+        """For the file of results."""
+        keys = ("case", "variant", "candidate", "name", "mean", "half", "verdict", "note")
+        said = {key: getattr(self, key) for key in keys}
+        said |= {key: self.band[key] for key in ("least", "most", "unit") if key in self.band}
+        return {
+            **said,
+            "of": self.band["of"],
+            "why": self.band["why"],
+            "values": [value if math.isfinite(value) else None for value in self.values],
+        }
+
+
+def judge(table: Sequence[Measured], judged: Mapping[str, bool]) -> None:
+    """Give the measures of a table their verdicts; ``judged`` says which variants have one."""
+    wanted = [one for one in table if one.values and judged[one.variant]]
+    for one, p in zip(wanted, holm([one.p for one in wanted]), strict=True):
+        sure = p <= 1 - CONFIDENCE and one.inside is not None
+        one.verdict = (HELD if one.inside else MISSED) if sure else OPEN

@@ -1,0 +1,88 @@
+"""Runs of a program that has registered external stacks, as ``examples/quinn`` does.
+
+It is called as ``PROGRAM SCENARIO FOLDER``. It writes the folder of a run, prints the digest, and
+ends with another status than 0 and the reason on standard error if it cannot run the scenario.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from talkspurt._storage import file_access
+
+FOLDER = "run"
+"""Where the program writes, in the folder of its scenario."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What came out of a run that a program made; ``failed`` is why it could not."""
+
+    digest: str
+    failed: str = ""
+    cpu_s: float = 0.0
+    """Not known of a program."""
+
+
+class ProgramJob:
+    """A run under way in a process of its own."""
+
+    def __init__(self, program: str, scenario: str, folder: Path) -> None:
+        file_access.write_text(folder / "scenario.toml", scenario)
+        self._said = folder / "said.txt"
+        words = [program, str(folder / "scenario.toml"), str(folder / FOLDER)]
+        none = subprocess.DEVNULL
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(words, stdin=none, stdout=none, stderr=said)
+
+    def progress(self) -> float:
+        """Not known."""
+        return 0.0
+
+    def wait(self, seconds: float, /) -> bool:
+        """Wait at most so long; true when it has ended."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def cancel(self) -> None:
+        """End it."""
+        self._process.kill()
+
+    def result(self) -> Ended:
+        """What came out."""
+        status = self._process.wait()
+        said = self._said.read_text(encoding="utf-8", errors="replace")
+        last = said.strip().rpartition("\n")[2]
+        return Ended("", (last or f"it ended with status {status}") if status else "")
+
+
+def applied(scenario: Mapping[str, Any], sets: Sequence[tuple[str, Any]], seed: int) -> str:
+    """A scenario as text with these overrides, whose values may be in TOML."""
+    # In a copy in which no flow shares a table with another.
+    scenario = tomllib.loads(tomli_w.dumps({**scenario, "seed": seed}))
+    for path, value in sets:
+        *above, last = path.split(".")
+        table: dict[str, Any] = scenario
+        for key in above:
+            table = table.setdefault(key, {})
+        table[last] = _value(value)
+    return tomli_w.dumps(scenario)
+
+
+def _value(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return tomllib.loads(f"it = {value}")["it"]
+    except tomllib.TOMLDecodeError:
+        return value

@@ -1,0 +1,509 @@
+"""Controllers judged by the cases of RFC 8867 and RFC 8869: what is measured, said and kept."""
+
+import json
+import math
+import signal
+import sys
+import tomllib
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from command import refused, start, succeed, talkspurt, told, until
+from talkspurt.analysis.means import holm
+from talkspurt.evaluate import cases, judging, measuring, program, running
+from talkspurt.evaluate.judging import Measured
+from talkspurt.scenarios.source import read
+
+ONE = ("evaluate", "rmcat", "--controller", "nada")
+
+
+def packets(flow, sent, *, size=125, delay=0.05, wait=0.0, lost=(), link="bottleneck"):
+    """Packets of a flow that are sent at these times; those with these places are lost."""
+    there = [place not in lost for place in range(len(sent))]
+    waits = wait if callable(wait) else lambda _: wait
+    return [
+        {
+            "flow": flow,
+            "side": "from",
+            "number": place,
+            "link": link,
+            "ip_bytes": size,
+            "enqueued_s": at,
+            "dequeued_s": at + waits(at),
+            "received_s": at + waits(at) + delay if there[place] else None,
+        }
+        for place, at in enumerate(sent)
+    ]
+
+
+def every(step, begin, end):
+    """Times with this step."""
+    return [begin + step * n for n in range(round((end - begin) / step))]
+
+
+def a_run(*rows, media=1, capacity=((0, 1.0),), end=20):
+    """A run of these packets; flows are named as the engine names them."""
+    case = replace(cases.load()["5.1"], capacity=capacity, end=end)
+    names = [("video", "audio")] if media == 1 else [(f"video-{n}",) for n in range(1, media + 1)]
+    flows = [cases.Media(its[:1], its[1:]) for its in names]
+    return measuring.Run(pl.DataFrame([row for part in rows for row in part]), case, flows)
+
+
+def measured(run, name, **band):
+    """The only value of a measure."""
+    (value,) = measuring.measures(run, [{"measure": name, **band}]).values()
+    return value
+
+
+def test_goodput_is_what_arrives_over_the_lower_of_capacity_and_the_sources_rate():
+    # 1000 bits each 2 ms are 0.5 Mbit/s.
+    run = a_run(packets("video", every(0.002, 0, 20)))
+    assert measured(run, "goodput", capacity=1.0, **{"from": 5, "to": 15}) == pytest.approx(0.5)
+    assert measured(run, "goodput", capacity=9.0, **{"from": 5, "to": 15}) == pytest.approx(
+        0.5e6 / cases.MOST
+    )
+    assert pytest.approx(1.5e6 * 1240 / 1212 + 20e3 * 78 / 50) == cases.MOST
+    both = a_run(packets("video", every(0.002, 0, 20)), packets("web-1", every(0.005, 0, 20)))
+    left = measured(both, "goodput", capacity=1.0, less="web", **{"from": 5, "to": 15})
+    assert left == pytest.approx(0.5 / 0.8)
+    only = measured(both, "goodput", capacity=1.0, flows=["web"], **{"from": 5, "to": 15})
+    assert only == pytest.approx(0.2)
+
+
+def test_phases_are_judged_after_they_have_settled_and_the_last_seconds_by_themselves():
+    # 1 Mbit/s until 10 s and from 15 s on, 0.5 between.
+    times = every(0.001, 0, 10) + every(0.002, 10, 15) + every(0.001, 15, 20)
+    run = a_run(packets("video", times, delay=0.0), capacity=((0, 2.0), (10, 1.0)))
+    found = measuring.measures(run, [{"measure": "goodput", "phases": 5}])
+    assert found == pytest.approx({"goodput 1": 1 / 1.5658, "goodput 2": 1.0}, rel=1e-3)
+    found = measuring.measures(run, [{"measure": "goodput", "last": 10}])
+    assert found["goodput 2"] == pytest.approx(0.75)
+
+
+def test_shares_by_hand():
+    run = a_run(
+        packets("video-1", every(0.002, 0, 20)), packets("video-2", every(0.006, 0, 20)), media=2
+    )
+    window = {"from": 2, "to": 20}
+    assert measured(run, "jain", **window) == pytest.approx((3 + 1) ** 2 / (2 * (9 + 1)), rel=1e-3)
+    assert measured(run, "spread", **window) == pytest.approx(3, rel=1e-3)
+    assert measured(run, "ratio", media=[1], against=[2], **window) == pytest.approx(3, rel=1e-3)
+    nothing = a_run(packets("video-1", every(0.002, 0, 20)), media=2)
+    assert measured(nothing, "spread", **window) == math.inf
+
+
+def test_oscillations_by_hand():
+    """Two seconds of 1 Mbit/s and two of 0.6, around 0.8: each second is out of 15 %."""
+    times = [t for n in range(5) for t in every(0.001, 4 * n, 4 * n + 2)]
+    times += [t for n in range(5) for t in every(1 / 600, 4 * n + 2, 4 * n + 4)]
+    run = a_run(packets("video", times, delay=0.0))
+    assert measured(run, "oscillation", **{"from": 0, "to": 20}) == 0
+    # Three seconds at the mean, one far from it: it leaves the range every fourth second.
+    times = [t for n in range(20) for t in every(0.0005 if n % 4 == 3 else 0.001, n, n + 1)]
+    run = a_run(packets("video", times, delay=0.0))
+    assert measured(run, "oscillation", **{"from": 0, "to": 20}) == 0, "0.8, 0.8, 0.8, 1.6 of it"
+    times = [t for n in range(20) for t in every(0.0012 if n % 10 == 9 else 0.001, n, n + 1)]
+    run = a_run(packets("video", times, delay=0.0))
+    assert measured(run, "oscillation", **{"from": 0, "to": 20}) == pytest.approx(1.0)
+    assert measured(a_run(packets("audio", [1.0])), "oscillation", **{"from": 5, "to": 9}) == 0
+
+
+def test_waits_delays_and_losses_are_without_the_seconds_behind_a_fall():
+    capacity = ((0, 2.0), (10, 1.0))
+
+    def wait(at):
+        return 0.4 if 10 <= at < 15 else 0.01
+
+    run = a_run(
+        packets("video", every(0.01, 0, 20), wait=wait, lost=range(1000, 1100)), capacity=capacity
+    )
+    assert measured(run, "queue", calm=5) == pytest.approx(10)
+    assert measured(run, "queue", calm=4) == pytest.approx(400)
+    assert measured(run, "loss", calm=1) == 0
+    assert measured(run, "loss", calm=0.5) == pytest.approx(50 / 1950)
+    assert measured(run, "delay", **{"from": 15, "to": 18}) == pytest.approx(60)
+
+
+def test_a_packet_of_two_links_waits_at_both_and_arrives_at_the_last():
+    first = packets("video", [1.0, 2.0, 3.0], wait=0.1, delay=0.05, lost=[2])
+    second = packets("video", [1.15, 2.15], wait=0.2, delay=0.05, lost=[1], link="far")
+    run = a_run(first, second)
+    its = run.of(["video"])
+    assert its.waits == pytest.approx([0.3, 0.3, 0.1])
+    assert its.received[0] == pytest.approx(1.4)
+    assert [math.isnan(at) for at in its.received] == [False, True, True]
+    assert measured(run, "loss") == pytest.approx(2 / 3)
+
+
+def test_the_retreat_is_the_time_until_what_is_sent_fits():
+    # 1 Mbit/s until 12.5 s, then 0.5; the capacity falls to 0.6 at 10 s. Of a window from 12.2 s
+    # on, a third is of the higher rate: 0.65.
+    times = every(0.001, 0, 12.5) + every(0.002, 12.5, 20)
+    run = a_run(packets("video", times), capacity=((0, 2.0), (10, 0.6)))
+    assert measured(run, "retreat") == pytest.approx(2.3, abs=0.11)
+    run = a_run(packets("video", every(0.001, 0, 40)), capacity=((0, 2.0), (10, 0.6)))
+    assert measured(run, "retreat") == 20, "the most that is looked at"
+
+
+def test_times_until_a_rate_or_a_share_is_reached():
+    times = every(0.01, 0, 5) + every(0.001, 5, 20)
+    run = a_run(packets("video", times, delay=0.0))
+    until_then = measured(run, "reach", capacity=1.0, share=0.8, limit=15, **{"from": 0})
+    assert until_then == pytest.approx(4.8, abs=0.11)
+    never = measured(run, "reach", capacity=1.5, share=0.8, limit=15, **{"from": 0})
+    assert never == 15
+    web = packets("web-1", every(0.1, 0, 3.05), delay=0.0)
+    both = a_run(packets("video", times, delay=0.0), web)
+    recovered = measured(both, "recovery", after="web", capacity=1.0, share=0.8, limit=15)
+    assert recovered == pytest.approx(1.8, abs=0.11)
+    shared = a_run(
+        packets("video-1", every(0.002, 0, 20)),
+        packets("video-2", every(0.02, 0, 8) + every(0.002, 8, 20)),
+        media=2,
+    )
+    fair = measured(shared, "fair", jain=0.95, limit=15, **{"from": 0})
+    assert 3 < fair <= 8
+    assert measured(shared, "change", before=[0, 8], **{"from": 10, "to": 20}) > 1.5
+
+
+def test_a_starved_flow_is_so_for_seconds_one_after_another():
+    times = every(0.005, 0, 4) + every(0.1, 4, 7) + every(0.005, 7, 9) + every(0.1, 9, 20)
+    run = a_run(packets("video", times, delay=0.0))
+    assert measured(run, "starved", below=0.15, **{"from": 0, "to": 20}) == 11
+    assert measured(run, "starved", below=0.15, **{"from": 0, "to": 12}) == 3
+
+
+def a_measure(values, **band):
+    """A measure with a band."""
+    return Measured("c", "v", "who", "m", {"of": "x", "why": "y", **band}, values)
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.6]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "band", "verdict"),
+    [
+        ([1.0, 1.1, 0.9, 1.0], {"most": 2}, "held"),
+        ([1.0, 1.1, 0.9, 1.0], {"most": 0.5}, "missed"),
+        ([1.0, 1.1, 0.9, 1.0], {"least": 0.98, "most": 2}, "open"),
+        ([1.0, 1.1, 0.9, 1.0], {"least": 0.5, "most": 1.02}, "open"),
+        ([0.0, 0.0, 0.0], {"most": 0}, "held"),
+        ([0.5, 0.5], {"most": 0}, "missed"),
+        ([1.0], {"most": 2}, "open"),
+        ([1.0, math.inf, 1.0], {"most": 2}, "open"),
+        ([], {"most": 2}, "cannot run"),
+    ],
+)
+def test_verdicts(values, band, verdict):
+    one = a_measure(values, **band)
+    judging.judge([one], {"v": True})
+    assert one.verdict == verdict
+
+
+def test_the_verdict_of_one_band_agrees_with_its_interval_and_many_make_it_harder():
+    values = [1.0, 1.4, 0.8, 1.1, 1.2]
+    one = a_measure(values)
+    limit = one.mean + one.half
+    for most, verdict in ((limit * 1.001, "held"), (limit * 0.999, "open")):
+        one = a_measure(values, most=most)
+        judging.judge([one], {"v": True})
+        assert one.verdict == verdict
+    many = [a_measure(values, most=limit * 1.001) for _ in range(20)]
+    judging.judge(many, {"v": True})
+    assert {one.verdict for one in many} == {"open"}
+    reported = a_measure(values, most=9)
+    judging.judge([reported], {"v": False})
+    assert reported.verdict == "reported"
+
+
+BEFORE = {
+    ("nada", "50ms, link"): [
+        0.928888, 0.947908, 0.78484, 0.97729, 0.4, 0.0, 2.0, 0.0, 280.883035, 0.031732, 0.6,
+    ],
+    ("nada-ns3-rmcat", "50ms, link"): [
+        0.943995, 0.982446, 1.002357, 0.999736, 0.0, 0.0, 0.0, 0.0, 22.132067, 0.0, 0.6,
+    ],
+    ("gcc", "100ms, traffic"): [
+        0.984364, 1.022974, 1.132523, 0.93455, 0.0, 0.0, 0.0, 0.0, 296.907022, 0.015479, 20.0,
+    ],
+}  # fmt: skip
+"""RFC 8867 §5.1 with seed 1, as the script of validation/rmcat measured it before this command."""
+
+
+def test_the_first_case_has_the_numbers_of_the_script_before():
+    case = cases.load()["5.1"]
+    wanted = {variant: case.variants[variant] for _, variant in BEFORE}
+    plan = running.Plan([replace(case, variants=wanted)], cases.candidates([], []), 1)
+    found = running.evaluate(running.Work.of(plan)).measured["5.1"]
+    for (candidate, variant), numbers in BEFORE.items():
+        its = [m.mean for m in found if (m.candidate, m.variant) == (candidate, variant)]
+        assert its == pytest.approx(numbers, abs=1e-6)
+
+
+def test_every_scenario_is_valid_and_every_band_can_be_measured():
+    every_kind = cases.candidates([*cases.CONTROLLERS], [*cases.TRANSPORTS])
+    for case in cases.load().values():
+        for variant in case.variants:
+            for candidate in every_kind:
+                if not cases.unable(case, variant, candidate):
+                    built = cases.build(case, variant, candidate)
+                    read(built.scenario, set=built.sets, seed=1)
+        for band in case.bands:
+            assert band["measure"] in measuring.MEASURES
+            assert band["of"] and len(band["why"]) >= 10
+            assert {"least", "most"} & band.keys()
+            for variant in band.get("variants", ()):
+                assert variant in case.variants
+            if "versus" in band:
+                for variant in case.variants:
+                    if variant not in case.references and band in case.bands_of(variant):
+                        assert case.reference(variant, band["versus"]) in case.references
+        for variant in case.variants:
+            bands = case.bands_of(variant)
+            names = [name for band in bands for name in measuring.windows(case, band)]
+            assert len(names) == len(set(names)), "measures are told apart by their names"
+
+
+def test_scenarios_say_what_the_rfc_says():
+    every_case = cases.load()
+    (nada,) = cases.candidates(["nada"], [])
+    second = cases.build(every_case["5.2"], "50ms, traffic", nada).scenario
+    # 4 − Y·r Mbit/s of IP packets, of which 28 of 1000 bytes are headers; none in the first phase.
+    loads = {n: f["source"]["rate"] for n, f in second["flows"].items() if n.startswith("load")}
+    wanted = {1: 2.0, 2: 0.5, 3: 3.0, 4: 2.0}
+    assert loads == {f"load-{n}": f"{r * 972_000:.0f}bit/s" for n, r in wanted.items()}
+    paused = cases.build(every_case["5.8"], "50ms", nada)
+    assert paused.media[1].video == ("video-2", "video-2-resumed")
+    flows = paused.scenario["flows"]
+    assert flows["video-2"]["stop"] == "40s" and flows["video-2-resumed"]["start"] == "60s"
+    assert flows["video-2-resumed"]["session"] == "video-2"
+    sizes = [
+        int(flow["source"]["size"].removesuffix("B"))
+        for name, flow in cases.build(every_case["5.7"], "ten", nada).scenario["flows"].items()
+        if name.startswith("web")
+    ]
+    assert min(sizes) > 30_000 and max(sizes) < 50_000 and sum(sizes) / 10 == 40_000
+    five = cases.build(every_case["5.5"], "10 to 150ms", nada).scenario
+    delays = [
+        int(five["links"][f"access-{n}"]["delay"].removesuffix("ms")) + 5 for n in range(1, 6)
+    ]
+    assert delays == [10, 25, 50, 100, 150]
+    assert [five["flows"][f"video-{n}"].get("start", "0s") for n in (1, 2, 5)] == [
+        "0s",
+        "10s",
+        "40s",
+    ]
+    radio = cases.build(every_case["8869-3.2"], "8 up, 8 down, TCP", nada).scenario
+    ends = [radio["flows"][f"video-{n}"] for n in (8, 9)]
+    assert [flow["to"] for flow in ends] == ["fixed", "mn-9"]
+
+
+def test_what_is_set_is_of_all_video_flows():
+    (nada,) = cases.candidates(["nada"], [])
+    case = cases.load()["5.8"]
+    built = cases.build(case, "50ms", nada, [("media.controller.max", "1Mbit/s"), ("seed", 3)])
+    assert [path for path, _ in built.sets] == [
+        *(f"flows.video-{n}.controller.max" for n in (1, 2, 3)), "seed",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--case", "9.9", "--seeds", "0", "--jobs", "0"],
+         ["--case 9.9: expected one of 5.1", "--seeds 0: expected", "--jobs 0: expected"]),
+        (["--controller", "{ kind = "], ["--controller { kind = : not a table of TOML"]),
+        (["--controller", "{ max = '1Mbit/s' }"], ["kind is missing"]),
+        (["--controller", "a b"], ["--controller a b: expected a table", "or one of nada"]),
+        (["--controller", "gcc", "--controller", "gcc"], ["given twice: gcc"]),
+        (["--controller", "scream", "--case", "5.1"], ["scream: ", 'unknown word "scream"']),
+        (["--transport", "{ kind = 'external', stack = 'x' }", "--case", "5.1"], ["x"]),
+        (["--set", "links.nix.rate=1Mbit/s", "--case", "5.1"], ['links has no "nix"', "bottleneck"]),
+        (["--set", "nix"], ["'nix' is not PATH=VALUE"]),
+    ],
+)  # fmt: skip
+def test_bad_input_is_said_at_once(words, said, tmp_path):
+    line = told("evaluate", "rmcat", *words, cwd=tmp_path)
+    for part in said:
+        assert part in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_suite_is_refused(tmp_path):
+    assert "expected" in refused("evaluate", "rmcta", cwd=tmp_path).stderr
+
+
+def test_the_list_says_what_there_is_and_what_is_not(tmp_path):
+    said = succeed("evaluate", "rmcat", "--list", cwd=tmp_path, env={"COLUMNS": "80"}).stdout
+    assert max(map(len, said.splitlines())) <= 80
+    for part in ("5.1", "8869-3.2", "Round-trip time fairness", "only with", "RFC 8869 §2", "gcc"):
+        assert part in said
+    listed = json.loads(succeed("evaluate", "rmcat", "--list", "--json", "--case", "5.4").stdout)
+    assert [case["id"] for case in listed] == ["5.4"]
+    assert all(band["why"] for band in listed[0]["bands"])
+
+
+def test_what_is_missed_is_in_the_exit_status_and_everything_in_the_folder(tmp_path):
+    # NADA keeps a queue of 300 ms full after the capacity has fallen.
+    words = (*ONE, "--case", "5.1", "--seeds", "3", "--set", "duration=100s")
+    ended = talkspurt(*words, "--out", "out", cwd=tmp_path, env={"COLUMNS": "80"})
+    assert ended.returncode == 1, ended.stderr
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+    assert "! the band is missed" in ended.stdout and "5.1" in ended.stdout
+    found = json.loads((tmp_path / "out/results.json").read_text())
+    assert found["seeds"] == 3 and found["set"] == {"duration": "100s"}
+    (case,) = found["cases"]
+    missed = [one for one in case["measures"] if one["verdict"] == "missed"]
+    assert {one["name"] for one in missed} <= {"queue", "loss"} and missed
+    assert all(len(one["values"]) == 3 for one in case["measures"])
+    page = (tmp_path / "out/report.html").read_text()
+    assert "Variable available capacity with a single flow" in page
+    assert page.count("<talkspurt-chart data-chart=") == 2 * 6
+    charts = json.loads(page.split('id="charts">')[1].split("</script>")[0])
+    rates = charts[0]["panels"][0]["lines"]
+    assert [line["label"] for line in rates] == ["media 1", "capacity"]
+    assert len(rates[0]["values"]) == 100 and rates[1]["values"] == [1.0, 2.5, 0.6, 1.0, 1.0]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "manifest.json", "report.html", "results.json",
+    ]  # fmt: skip
+
+
+def test_open_bands_are_missed_only_if_that_is_asked_for():
+    words = (*ONE, "--case", "5.4", "--seeds", "1", "--quiet")
+    assert "5 open" in succeed(*words).stdout
+    assert talkspurt(*words, "--strict").returncode == 1
+
+
+def test_who_cannot_run_a_case_is_said_and_not_failed():
+    ended = succeed("evaluate", "rmcat", "--controller", "gcc", "--case", "6.1", "--json")
+    for one in json.loads(ended.stdout)["cases"][0]["measures"]:
+        assert (one["verdict"], one["note"]) == ("cannot run", "has no priority")
+    words = ("evaluate", "rmcat", "--transport", "udp", "--case", "5.4", "--seeds", "1", "--json")
+    notes = {one["note"] for one in json.loads(succeed(*words).stdout)["cases"][0]["measures"]}
+    assert notes == {"no congestion control"}
+
+
+def test_a_comparison_is_paired_by_seeds_and_made_once_for_all(tmp_path):
+    case = cases.load()["5.3"]
+    plan = running.Plan([case], cases.candidates(["nada"], []), 2)
+    work = running.Work.of(plan)
+    assert len(work.tasks) == 4 * 2
+    done = {
+        name: {"measures": {"goodput": 10.0 * place + seed, "delay": 5.0 * seed}, "curves": None,
+               "cpu_s": 0.0}
+        for name, (_, variant, _, seed) in work.tasks.items()
+        for place in [[*case.variants].index(variant) + 1]
+    }  # fmt: skip
+    found = running._judged(work, done).measured["5.3"]
+    values = {(one.variant, one.name): one.values for one in found}
+    assert values["link", "goodput"] == pytest.approx([11 / 21, 12 / 22])
+    assert values["link", "delay"] == [0.0, 0.0]
+    radio = running.Plan([cases.load()["8869-3.2"]], cases.candidates([], []), 1)
+    assert len(running.Work.of(radio).tasks) == 10 * 3 + 4, "TCP alone is of no candidate"
+
+
+def finished(folder):
+    names = [file.parent.name for file in folder.glob(".out.unfinished-*/runs/*/manifest.json")]
+    return sorted(name for name in names if not name.endswith(".part"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_evaluation_that_was_stopped_goes_on_and_mixes_with_nothing_else(tmp_path, number):
+    words = (*ONE, "--case", "5.5", "--seeds", "6", "--out", "out", "--no-report", "--jobs", "1")
+    begun = start(*words, cwd=tmp_path)
+    until(lambda: len(finished(tmp_path)) >= 2, begun, 120)
+    begun.send_signal(number)
+    _, said = begun.communicate(timeout=60)
+    kept = finished(tmp_path)
+    assert 2 <= len(kept) < 6
+    if number != signal.SIGKILL:
+        assert f"{len(kept)} of 6 runs are kept: the same command goes on from there" in said
+    # Another number of seeds is another evaluation.
+    other = (*ONE, "--case", "5.5", "--seeds", "1", "--out", "out", "--no-report")
+    assert "were there already" not in succeed(*other, cwd=tmp_path).stderr
+    # What was half written is made again.
+    (folder,) = tmp_path.glob(".out.unfinished-*")
+    (folder / "runs" / kept[0] / "manifest.json").write_text('{"measures":')
+    ended = talkspurt(*words, cwd=tmp_path)
+    assert "Results: out" in ended.stdout
+    assert f"{len(kept) - 1} of 6 runs were there already" in ended.stderr
+    whole = json.loads((tmp_path / "out/results.json").read_text())
+    assert not list(tmp_path.glob(".out*"))
+    fresh = json.loads(talkspurt(*words[:8], "--json", cwd=tmp_path).stdout)
+    assert whole["cases"] == fresh["cases"]
+
+
+def test_what_a_program_reads_has_the_overrides_of_its_flow_alone():
+    (nada,) = cases.candidates(["nada"], [])
+    built = cases.build(cases.load()["6.1"], "2:1:1", nada, [("links.bottleneck.delay", "9ms")])
+    text = program.applied(built.scenario, built.sets, 7)
+    found = tomllib.loads(text)
+    assert (found["seed"], found["links"]["bottleneck"]["delay"]) == (7, "9ms")
+    flows = [found["flows"][f"video-{n}"]["controller"] for n in (1, 2, 3)]
+    assert flows == [{"kind": "nada", "priority": 2}, {"kind": "nada"}, {"kind": "nada"}]
+    assert cases.CONTROLLERS["nada"] == {"kind": "nada"}
+
+
+PROGRAM = """#!{python}
+import re, sys
+import talkspurt
+from talkspurt.scenarios import source
+text = open(sys.argv[1]).read()
+if "[30, 60]" in text or "pause" in text or "-resumed" in text:
+    sys.exit("no connection can be resumed")
+assert 'stack = "mine"' in text, text
+text = re.sub(r'kind = "external"\\s+stack = "mine"', 'kind = "tfrc"', text)
+run = talkspurt.run(re.sub(r"\\[flows.video.*.controller]\\n(.+\\n)+", "", text))
+run.save(sys.argv[2], report=False)
+print(run.digest)
+"""
+"""A program with a stack of its own, which is TFRC."""
+
+
+def test_a_program_runs_external_stacks(tmp_path):
+    mine_alone = tmp_path / "program"
+    mine_alone.write_text(PROGRAM.format(python=sys.executable))
+    mine_alone.chmod(0o755)
+    mine = "{ kind = 'external', stack = 'mine' }"
+    words = ("evaluate", "rmcat", "--case", "5.4", "--case", "5.8", "--seeds", "2", "--json")
+    words += ("--set", "links.bottleneck.delay=40ms", "--transport", "tfrc", "--transport", mine)
+    ended = talkspurt(*words, "--program", mine_alone)
+    four, eight = json.loads(ended.stdout)["cases"]
+    values = {name: [m["values"] for m in four["measures"] if m["candidate"] == name]
+              for name in ("tfrc", mine)}  # fmt: skip
+    assert values["tfrc"] == values[mine] and all(len(one) == 2 for one in values[mine])
+    said = {(m["verdict"], m["note"]) for m in eight["measures"] if m["candidate"] == mine}
+    assert said == {("cannot run", "no connection can be resumed")}
+    absent = told("evaluate", "rmcat", "--program", tmp_path / "nix", "--transport", mine)
+    assert "no such program" in absent
+
+
+def test_other_bands_are_other_inputs(monkeypatch):
+    case = cases.load()["5.4"]
+    plan = running.Plan([case], cases.candidates(["nada"], []), 1)
+    bands = [{**case.bands[0], "least": 0.8}, *case.bands[1:]]
+    keys = {
+        plan.key,
+        replace(plan, cases=[replace(case, bands=bands)]).key,
+        replace(plan, seeds=2).key,
+        replace(plan, sets=[("seed", "3")]).key,
+        replace(plan, candidates=cases.candidates(["gcc"], [])).key,
+    }
+    assert len(keys) == 5
+    assert plan.key == replace(plan).key
+
+
+def test_files_of_cases_have_no_unknown_keys():
+    known = {
+        "section", "title", "about", "end", "base", "capacity", "back", "link", "scenario", "media",
+        "variants", "bands",
+    }  # fmt: skip
+    for file in cases.FILES.iterdir():
+        if file.name.endswith(".toml"):
+            assert not tomllib.loads(file.read_text(encoding="utf-8")).keys() - known
