@@ -2,7 +2,7 @@
 
     python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [MORE ...]
 
-MORE are video, events, twice, dump, fake, picture=FILE, and most=BIT/S. Playwright drives the
+MORE are video, events, twice, dump, fake, soft, picture=FILE, and most=BIT/S. Playwright drives the
 browser over a pipe. FOLDER has the descriptions that both ends exchange, and afterwards ROLE.json
 with the samples of getStats, and ROLE.webm with the sound received. With ``events``, the browser
 also writes its RTC event log into ROLE.events, samples only once a second, records no sound, and
@@ -14,7 +14,7 @@ call ends when the log has been written. With ``fake``, sound and picture are th
 fake devices, encoded as it likes, the log is of encrypted media, and the call ends when the log has
 been written; the caller's picture is that of a file, if one is given. With ``video``, statistics
 are sampled as often as without ``events``, and media is encrypted; ``most`` is the highest rate of
-the video.
+the video, and ``soft`` gives the picture less contrast.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str])
         read(folder / f"{other}.ready")
         picture = (most or [VIDEO_BPS])[0] if video and role == "caller" else 0
         media = {"video": picture, "recorded": not events, "twice": LATER_S if twice else 0}
-        media["fake"] = fake
+        media |= {"fake": fake, "soft": "soft" in more}
         page.evaluate("(media) => open(media)", media)
         if role == "caller":
             write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))

@@ -59,6 +59,8 @@ TCP = {
     "from": "a", "to": "b", "transport": {"kind": "tcp", "controller": "newreno"},
     "source": {"kind": "bulk"},
 }  # fmt: skip
+SOFT = "-soft"
+"""Ends the names of networks that are crossed with soft noise once more."""
 ACCESS = {"rate": "1Gbit/s", "delay": "0s", "queue": {"kind": "droptail", "packets": 1000}}
 CALLS = (("a", "b"), ("c", "d"))
 """Nodes of the first and of the second call."""
@@ -66,18 +68,23 @@ CALLS = (("a", "b"), ("c", "d"))
 
 def case(name: str) -> dict[str, Any]:
     """What ``cells.toml`` says of a network."""
-    return CASES["rfc8867"].get(name) or CASES["apps"]
+    return CASES["rfc8867"].get(name) or CASES["apps"] | {"soft": name.endswith(SOFT)}
 
 
 def names() -> list[str]:
-    """All networks, in the order of the table."""
-    return [*CASES["apps"]["networks"], *CASES["rfc8867"]]
+    """All networks, in the order of the tables."""
+    return [*CASES["apps"]["networks"], *CASES["rfc8867"], *soft()]
+
+
+def soft() -> list[str]:
+    """Networks that are crossed with soft noise once more."""
+    return [name + SOFT for name in CASES["soft"]["networks"]]
 
 
 def links(name: str, traces: Path | None) -> dict[str, Any] | None:
     """Links and cells of a network; None without the traces that it needs."""
-    if name in CASES["apps"]["networks"]:
-        return apps.links(name, traces)
+    if name not in CASES["rfc8867"]:
+        return apps.links(name.removesuffix(SOFT), traces)
     it = CASES["rfc8867"][name]
     (_, first), *rest = it["capacity"]
     steps = [{"at": f"{at + START_S}s", "rate": f"{rate}Mbit/s"} for at, rate in rest]
@@ -92,8 +99,8 @@ def beside(name: str) -> dict[str, Any]:
     """The simulated traffic beside the calls; a scenario needs a flow."""
     if case(name).get("tcp"):
         return {"tcp": TCP}
-    if name == "bufferbloat":
-        return apps.traffic(name)
+    if name.removesuffix(SOFT) == "bufferbloat":
+        return apps.traffic("bufferbloat")
     silent = copy.deepcopy(apps.traffic("clean"))
     silent["silent"]["start"] = f"{case(name)['seconds'] + 39}s"
     return silent
@@ -104,9 +111,9 @@ def record(name: str, network: dict[str, Any], keep: Path | None) -> dict[str, A
     it = case(name)
     pairs = CALLS[: it.get("calls", 1)]
     text = apps.scenario(network, beside(name), seconds=it["seconds"] + 40)
-    captured = {"wifi": "wire"}.get(name, "line" if "line" in network["links"] else "a")
+    captured = next(it for it in ("wire", "line", "a") if it in network["links"])
     text["record"] |= {"pcapng": [captured], "snaplen": "100B"}
-    more = ["video", "events", f"most={bps(it['video'])}"]
+    more = ["video", "events", f"most={bps(it['video'])}", *["soft"] * it["soft"]]
     with tempfile.TemporaryDirectory() as place:
         folder = keep or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -225,7 +232,8 @@ def runs(name: str) -> list[dict[str, Any]]:
 def judge(traces: Path | None) -> dict[str, object]:
     """The parts of the page."""
     near, share = CASES["acceptance"]["near"], CASES["acceptance"]["share"]
-    rows, verdicts = [], []
+    rows: dict[bool, list[list[str]]] = {False: [], True: []}
+    verdicts: dict[bool, list[bool]] = {False: [], True: []}
     with ProcessPoolExecutor() as pool:
         for name in names():
             network, told = links(name, traces), runs(name)
@@ -233,25 +241,47 @@ def judge(traces: Path | None) -> dict[str, object]:
                 continue
             seeds = range(1, CASES["runs"]["ours"] + 1)
             starts = [told[seed % len(told)]["start_s"] for seed in seeds]
-            one = functools.partial(simulate, name, network)
-            ours = list(pool.map(one, starts, seeds))
+            ours = list(pool.map(functools.partial(simulate, name, network), starts, seeds))
+            is_again = name in soft()
             for place, (begin, end) in enumerate(case(name)["phases"]):
                 values = [theirs(name, run)[place] for run in told]
                 own = [it[place] for it in ours]
-                mean, half, mine = np.mean(values), interval(values), np.mean(own)
-                verdicts.append(abs(mine - mean) <= max(near * mean, half))
-                words = [f"{it / 1e6:.2f}" for it in (mean, half, mine, interval(own))]
-                text = words[2] if verdicts[-1] else f"**{words[2]}**"
-                rows.append([
-                    f"`{name}`", f"{begin} – {end} s", len(told), words[0],
-                    f"± {words[1]}" if len(told) > 1 else "–", text, f"± {words[3]}",
-                ])  # fmt: skip
-    for row in rows:
-        print(*row)
-    heads = "network | phase | runs | Chromium, Mbit/s | | ours | "
-    agree = f"{sum(verdicts)} of {len(verdicts)} cells, {sum(verdicts) / len(verdicts):.0%}"
-    print(agree, "agree;", f"{share:.0%} were asked for")
-    return {"cells": table(heads, rows, "llrrrrr"), "agree": agree}
+                mean, half = float(np.mean(values)), interval(values)
+                is_near = bool(abs(np.mean(own) - mean) <= max(near * mean, half))
+                verdicts[is_again].append(is_near)
+                row = [f"`{name.removesuffix(SOFT)}`", f"{begin} – {end} s", str(len(told))]
+                row += [cell(mean, half), cell(float(np.mean(own)), interval(own), is_near=is_near)]
+                rows[is_again].append(row)
+                print(*row, flush=True)
+    heads = "network | phase | runs | Chromium, Mbit/s | ours"
+    parts: dict[str, object] = {}
+    for is_again, ending in ((False, ""), (True, "_soft")):
+        found = verdicts[is_again] or [False]
+        parts["cells" + ending] = table(heads, rows[is_again], "llrrr")
+        parts["agree" + ending] = f"{sum(found)} of {len(found)} ({np.mean(found):.0%})"
+    print(parts["agree"], parts["agree_soft"], f"agree; {share:.0%} were asked for")
+    return {**parts, "runs": about_runs()}
+
+
+def cell(mean: float, half: float, *, is_near: bool = True) -> str:
+    """A mean and its interval, in Mbit/s."""
+    text = f"{mean / 1e6:.2f}" if is_near else f"**{mean / 1e6:.2f}**"
+    return f"{text} ± {half / 1e6:.2f}" if half else text
+
+
+def about_runs() -> str:
+    """When Chromium was recorded, and how late its packets left the network."""
+    every = [run for it in names() for run in runs(it) if "made" in run]
+    if not every:
+        return "None was recorded."
+    dates = sorted(run["made"]["date"] for run in every)
+    late = max(run["late"]["p99_s"] for run in every) * 1e3
+    loads = sorted(run["load"] for run in every)
+    program = every[0]["made"]["chromium"].split(" built")[0]
+    return (
+        f"{program}, {dates[0]} to {dates[-1]}; 99 % of the packets left the network at most"
+        f" {late:.1f} ms late; load {loads[0]:.0f} to {loads[-1]:.0f} on 2 processors."
+    )
 
 
 def main() -> None:
@@ -278,6 +308,8 @@ def main() -> None:
         except apps.TooLateError:
             print(f"{name}: not recorded, the machine is too busy", flush=True)
             continue
+        # Another recording may have ended in the meantime.
+        found = json.loads(FILE.read_text()) if FILE.exists() else {}
         found.setdefault(name, []).append(run)
         print(name, run["late"], [f"{it / 1e6:.2f}" for it in theirs(name, run)], flush=True)
         FILE.write_text(json.dumps(found) + "\n")
