@@ -308,6 +308,9 @@ def main() -> None:
         except apps.TooLateError:
             print(f"{name}: not recorded, the machine is too busy", flush=True)
             continue
+        if run["start_s"] > CASES["runs"]["latest_start_s"]:
+            print(f"{name}: discarded, the browsers were slow to begin", flush=True)
+            continue
         # Another recording may have ended in the meantime.
         found = json.loads(FILE.read_text()) if FILE.exists() else {}
         found.setdefault(name, []).append(run)
