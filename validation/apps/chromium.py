@@ -70,12 +70,10 @@ def browsers(
     more: list[str],
     network: talkspurt.Emulation,
     nodes: tuple[str, str] = ("a", "b"),
-    before: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """Starts a browser at either node, and returns the statistics of both ends.
 
-    ``more`` are additional arguments of ``browser.py``, whose files are in ``folder / "call"``, and
-    ``before`` is what its command begins with.
+    ``more`` are additional arguments of ``browser.py``, whose files are in ``folder / "call"``.
     """
     calls = folder / "call"
     shutil.rmtree(calls, ignore_errors=True)
@@ -83,7 +81,7 @@ def browsers(
     speech = "-" if "fake" in more else str(hearing.speech(folder, RATE_HZ))
     words = [str(calls), str(seconds), speech, *more]
     ends = [
-        network.start(node, [*before, sys.executable, str(HERE / "browser.py"), role, *words])
+        network.start(node, [sys.executable, str(HERE / "browser.py"), role, *words])
         for node, role in zip(reversed(nodes), ("answerer", "caller"), strict=True)
     ]
     for end in ends:

@@ -50,9 +50,9 @@ PAGE = HERE.parents[1] / "docs" / "validation" / "gcc.md"
 CASES = tomllib.loads((HERE / "cells.toml").read_text())
 START_S = 4
 """About so long after the network, a call begins: capacities change so much later."""
-REAL_TIME = ("chrt", "--rr", "1")
-"""A browser that waits for a processor finds packets late, which its peer takes for a queue."""
 emulating.PRIORITY = 2
+"""Above that of the browsers. One that waits for a processor finds packets late, which its peer
+takes for a queue."""
 AUDIO_BPS = 84_400 - 30_000
 """What sound takes of the estimate, with its headers."""
 WAY = {
@@ -68,8 +68,6 @@ FIRST, LAST = ("wire", "line", "a"), ("wire", "line", "b")
 """Names of links in the direction of the video."""
 FULL = 1000
 """Bytes of payload of packets that take equally long."""
-SOFT = "-soft"
-"""Ends the names of networks that are crossed with soft noise once more."""
 ACCESS = {"rate": "1Gbit/s", "delay": "0s", "queue": {"kind": "droptail", "packets": 1000}}
 CALLS = (("a", "b"), ("c", "d"))
 """Nodes of the first and of the second call."""
@@ -77,23 +75,18 @@ CALLS = (("a", "b"), ("c", "d"))
 
 def case(name: str) -> dict[str, Any]:
     """What ``cells.toml`` says of a network."""
-    return CASES["rfc8867"].get(name) or CASES["apps"] | {"soft": name.endswith(SOFT)}
+    return CASES["rfc8867"].get(name) or CASES["apps"]
 
 
 def names() -> list[str]:
-    """All networks, in the order of the tables."""
-    return [*CASES["apps"]["networks"], *CASES["rfc8867"], *soft()]
-
-
-def soft() -> list[str]:
-    """Networks that are crossed with soft noise once more."""
-    return [name + SOFT for name in CASES["soft"]["networks"]]
+    """All networks, in the order of the table."""
+    return [*CASES["apps"]["networks"], *CASES["rfc8867"]]
 
 
 def links(name: str, traces: Path | None) -> dict[str, Any] | None:
     """Links and cells of a network; None without the traces that it needs."""
     if name not in CASES["rfc8867"]:
-        return apps.links(name.removesuffix(SOFT), traces)
+        return apps.links(name, traces)
     it = CASES["rfc8867"][name]
     (_, first), *rest = it["capacity"]
     steps = [{"at": f"{at + START_S}s", "rate": f"{rate}Mbit/s"} for at, rate in rest]
@@ -108,8 +101,8 @@ def beside(name: str) -> dict[str, Any]:
     """The simulated traffic beside the calls; a scenario needs a flow."""
     if case(name).get("tcp"):
         return {"tcp": TCP}
-    if name.removesuffix(SOFT) == "bufferbloat":
-        return apps.traffic("bufferbloat")
+    if name == "bufferbloat":
+        return apps.traffic(name)
     silent = copy.deepcopy(apps.traffic("clean"))
     silent["silent"]["start"] = f"{case(name)['seconds'] + 39}s"
     return silent
@@ -123,7 +116,13 @@ def record(name: str, network: dict[str, Any], keep: Path | None) -> dict[str, A
     # The first link of which packets can be captured, and the last.
     captured = [next(it for it in at if it in network["links"]) for at in (FIRST, LAST)]
     text["record"] |= {"pcapng": sorted(set(captured)), "snaplen": "100B"}
-    more = ["video", "events", f"most={bps(it['video'])}", *["soft"] * it["soft"]]
+    more = [
+        "video",
+        "events",
+        "first",
+        f"most={bps(it['video'])}",
+        *["soft"] * it.get("soft", False),
+    ]
     with tempfile.TemporaryDirectory() as place:
         folder = keep or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +131,7 @@ def record(name: str, network: dict[str, Any], keep: Path | None) -> dict[str, A
             own = folder / "-".join(pair)
             own.mkdir(parents=True, exist_ok=True)
             speech(own / f"speech-{chromium.RATE_HZ}.wav")
-            return chromium.browsers(own, it["seconds"], more, emulation, pair, REAL_TIME)
+            return chromium.browsers(own, it["seconds"], more, emulation, pair)
 
         def talk(emulation: talkspurt.Emulation) -> list[dict[str, Any]]:
             with ThreadPoolExecutor() as pool:
@@ -140,7 +139,7 @@ def record(name: str, network: dict[str, Any], keep: Path | None) -> dict[str, A
 
         nodes = [node for pair in pairs for node in pair]
         latest_s = CASES["runs"]["late_ms"] / 1000
-        found, _, late = apps.emulated(
+        found, result, late = apps.emulated(
             text, talk, folder / "network", latest_s=latest_s, nodes=nodes
         )
         sent, arrived = (
@@ -148,6 +147,15 @@ def record(name: str, network: dict[str, Any], keep: Path | None) -> dict[str, A
             for it in captured
         )
         log = folder / "-".join(pairs[0]) / "call" / "caller.events"
+        hops = result.packets().filter(
+            (pl.col("link") == captured[1]) & pl.col("dequeued_s").is_not_null()
+        )
+        left = (pl.col("dequeued_s") * 1e9).round().cast(pl.Int64).alias("time_ns")
+        # On a traced link, several leave at one instant.
+        place = pl.int_range(pl.len()).over("time_ns").alias("place")
+        hops = hops.sort("dequeued_s", "enqueued_s").select(left, "received_s").with_columns(place)
+        arrived = arrived.cast({"time_ns": pl.Int64}).with_columns(place)
+        arrived = arrived.join(hops.drop_nulls(), on=["time_ns", "place"])
         behind_ms = behind(arrived, eventlog.read(next(log.iterdir()).read_bytes()))
     rows = sent.filter(pl.col("rtp_type") == chromium.OPUS)
     calls = []
@@ -176,10 +184,10 @@ def behind(rows: pl.DataFrame, log: eventlog.EventLog) -> float:
         for number, time_us in it.results
         if time_us >= 0
     }
-    key = zip(rows["rtp_ssrc"], rows["rtp_seq"], rows["time_ns"], strict=True)
+    key = zip(rows["rtp_ssrc"], rows["rtp_seq"], rows["received_s"], strict=True)
     later = [
-        arrived[numbers[ssrc, seq]] / 1e3 - time_ns / 1e6
-        for ssrc, seq, time_ns in key
+        arrived[numbers[ssrc, seq]] / 1e3 - received_s * 1e3
+        for ssrc, seq, received_s in key
         if numbers.get((ssrc, seq)) in arrived
     ]
     return float(np.percentile(later, 99) - min(later))
@@ -273,8 +281,8 @@ def runs(name: str) -> list[dict[str, Any]]:
 def judge(traces: Path | None) -> dict[str, object]:
     """The parts of the page."""
     near, share = CASES["acceptance"]["near"], CASES["acceptance"]["share"]
-    rows: dict[bool, list[list[str]]] = {False: [], True: []}
-    verdicts: dict[bool, list[bool]] = {False: [], True: []}
+    rows: list[list[str]] = []
+    verdicts: list[bool] = []
     with ProcessPoolExecutor() as pool:
         for name in names():
             network, told = links(name, traces), runs(name)
@@ -283,25 +291,19 @@ def judge(traces: Path | None) -> dict[str, object]:
             seeds = range(1, CASES["runs"]["ours"] + 1)
             starts = [told[seed % len(told)]["start_s"] for seed in seeds]
             ours = list(pool.map(functools.partial(simulate, name, network), starts, seeds))
-            is_again = name in soft()
             for place, (begin, end) in enumerate(case(name)["phases"]):
                 values = [theirs(name, run)[place] for run in told]
                 own = [it[place] for it in ours]
                 mean, half = float(np.mean(values)), interval(values)
-                is_near = bool(abs(np.mean(own) - mean) <= max(near * mean, half))
-                verdicts[is_again].append(is_near)
-                row = [f"`{name.removesuffix(SOFT)}`", f"{begin} – {end} s", str(len(told))]
-                row += [cell(mean, half), cell(float(np.mean(own)), interval(own), is_near=is_near)]
-                rows[is_again].append(row)
+                verdicts.append(bool(abs(np.mean(own) - mean) <= max(near * mean, half)))
+                row = [f"`{name}`", f"{begin} – {end} s", str(len(told)), cell(mean, half)]
+                row.append(cell(float(np.mean(own)), interval(own), is_near=verdicts[-1]))
+                rows.append(row)
                 print(*row, flush=True)
+    agree = f"{sum(verdicts)} of {len(verdicts)} cells ({np.mean(verdicts):.0%})"
+    print(agree, f"agree; {share:.0%} were asked for")
     heads = "network | phase | runs | Chromium, Mbit/s | ours"
-    parts: dict[str, object] = {}
-    for is_again, ending in ((False, ""), (True, "_soft")):
-        found = verdicts[is_again] or [False]
-        parts["cells" + ending] = table(heads, rows[is_again], "llrrr")
-        parts["agree" + ending] = f"{sum(found)} of {len(found)} ({np.mean(found):.0%})"
-    print(parts["agree"], parts["agree_soft"], f"agree; {share:.0%} were asked for")
-    return {**parts, "runs": about_runs()}
+    return {"cells": table(heads, rows, "llrrr"), "agree": agree, "runs": about_runs()}
 
 
 def cell(mean: float, half: float, *, is_near: bool = True) -> str:
