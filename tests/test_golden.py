@@ -31,7 +31,7 @@ GOLDEN = {
     "partial-reliability": "cb854730b120eba03b849462add9b369",
     "queues": "e8a225087a52c0c5fb1f836d4ed672bf",
     "sources": "1f506df4c5962f9681b75c6551c96805",
-    "today": "409a97641f31b483cdceb3070d633179",
+    "today": "1e347f2ee5f4a7e8221840cd39d0bf16",
     "two-paths": "9e0266dcb8305aba33f42a0646652d37",
     "two-way": "d908f8387d9ffe24753dc7dfd2a3f4e9",
     "video": "e56f5f8f1e7b632a748012efd33a5b8c",

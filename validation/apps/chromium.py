@@ -65,7 +65,11 @@ def _call(
 
 
 def browsers(
-    folder: Path, seconds: float, more: list[str], network: talkspurt.Emulation
+    folder: Path,
+    seconds: float,
+    more: list[str],
+    network: talkspurt.Emulation,
+    nodes: tuple[str, str] = ("a", "b"),
 ) -> dict[str, Any]:
     """Starts a browser at either node, and returns the statistics of both ends.
 
@@ -78,7 +82,7 @@ def browsers(
     words = [str(calls), str(seconds), speech, *more]
     ends = [
         network.start(node, [sys.executable, str(HERE / "browser.py"), role, *words])
-        for node, role in (("b", "answerer"), ("a", "caller"))
+        for node, role in zip(reversed(nodes), ("answerer", "caller"), strict=True)
     ]
     for end in ends:
         if status := end.wait(seconds + 60):
@@ -244,12 +248,14 @@ def over_time(result: talkspurt.Result, start_s: float) -> list[list[float]]:
     return [[row[0], row[1]] for row in means.sort("second").iter_rows()]
 
 
-def estimate(samples: list[dict[str, Any]], begin_ms: float) -> list[list[float]]:
+def estimate(
+    samples: list[dict[str, Any]], begin_ms: float, seconds: int = CALL_S
+) -> list[list[float]]:
     """Each second since the first packet, the estimate of the bandwidth and what the video sent."""
     pairs = statistics(samples, "candidate-pair", None)
     sent = statistics(samples, "outbound-rtp", "video")
     found = []
-    for second in range(1, CALL_S):
+    for second in range(1, seconds):
         inside = [
             row.get("availableOutgoingBitrate")
             for row in pairs
@@ -283,7 +289,7 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     rows = packets(result, folder, name)
     start = float(rows["left_s"].min())
     samples = ends["answerer"]
-    begin_ms = _first_sample_ms(samples)
+    begin_ms = first_sample_ms(samples)
     speech = hearing.speech(folder, RATE_HZ)
     same = {key: same_packets(rows, speech, folder, *more) for key, more in VARIANTS.items()}
     flow = {
@@ -309,7 +315,7 @@ def _voice(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _first_sample_ms(samples: list[dict[str, Any]]) -> float:
+def first_sample_ms(samples: list[dict[str, Any]]) -> float:
     """When the first sound came."""
     rows = statistics(samples, "inbound-rtp", "audio")
     return next(row["now"] for row in rows if row["packetsReceived"])
@@ -319,7 +325,7 @@ def _video(name: str, network: dict[str, Any], folder: Path) -> dict[str, Any]:
     result, late, ends = _call(name, network, folder, video=True)
     rows = packets(result, folder, name)
     start = float(rows["left_s"].min())
-    begin_ms = _first_sample_ms(ends["answerer"])
+    begin_ms = first_sample_ms(ends["answerer"])
     received = statistics(ends["answerer"], "inbound-rtp", "video")[-1]
     return {
         "network": name, "late": late, "start_s": start,

@@ -139,6 +139,7 @@ def emulated(
     folder: Path | None = None,
     *,
     latest_s: float = LATENESS_P99_S,
+    nodes: Sequence[str] = ("a", "b"),
 ) -> tuple[Any, talkspurt.Result, dict[str, Any]]:
     """What a program found over a network, what the network counted, and how late it was.
 
@@ -151,7 +152,7 @@ def emulated(
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-        with talkspurt.Emulation(text, ["a", "b"], folder=folder) as network:
+        with talkspurt.Emulation(text, list(nodes), folder=folder) as network:
             found = program(network)
         real = network.result.manifest["real_time"]
         late = real["lateness"]

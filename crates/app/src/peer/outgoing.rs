@@ -400,7 +400,7 @@ impl Outgoing {
         let prefix = self.prefix();
         for (index, frame) in found {
             if let Some(it) = &mut link.control {
-                it.control.on_packet_queued(frame.wire_bytes());
+                it.control.on_packet_queued(local, frame.wire_bytes());
             }
             self.begin_probe(local, transport, link, probe);
             let room = room(local, transport, link);

@@ -199,7 +199,6 @@ pub(super) struct Control {
     waiting: u64,
     /// The flow whose turn it is, if several wait for the pacer.
     turn: usize,
-    burst: Duration,
     pacer: Pacer,
     clusters: Clusters,
     /// Paces padding.
@@ -232,8 +231,7 @@ impl Control {
             ecn: config.ecn(),
             lower_layers,
             streams: Vec::new(),
-            burst: config.burst(),
-            pacer: Pacer::new(decision.pacing, config.burst()),
+            pacer: Pacer::new(decision.pacing, config.burst()).pausing(config.pauses()),
             clusters: Clusters::default(),
             filler: Pacer::new(Rate::ZERO, Duration::ZERO),
             heard: Vec::new(),
@@ -282,9 +280,8 @@ impl Control {
 
     /// When a flow that can send padding may do so, if it should.
     pub(super) fn fills(&self) -> Option<Instant> {
-        let paid = self.pacer.next() + self.burst;
         let pads = self.decision.padding > Rate::ZERO;
-        self.clusters.due().or_else(|| pads.then(|| paid.max(self.filler.next())))
+        self.clusters.due().or_else(|| pads.then(|| self.pacer.paid().max(self.filler.next())))
     }
 
     /// True if a probe is due of which nothing has left.
@@ -307,7 +304,10 @@ impl Control {
     }
 
     /// A packet of this size is there to be sent.
-    pub(super) fn on_packet_queued(&mut self, bytes: usize) {
+    pub(super) fn on_packet_queued(&mut self, local: Instant, bytes: usize) {
+        if self.waiting == 0 {
+            self.pacer.on_first(local);
+        }
         self.clusters.on_packet(bytes as u64);
     }
 

@@ -162,6 +162,10 @@ pub trait MediaControllerConfig: Validate {
     fn burst(&self) -> Duration {
         Duration::from_millis(5)
     }
+    /// Nothing leaves between a burst and the instant at which it is paid for.
+    fn pauses(&self) -> bool {
+        false
+    }
     /// Format of the feedback that it needs.
     fn feedback(&self) -> FeedbackFormat {
         FeedbackFormat::Rfc8888

@@ -91,6 +91,9 @@ impl MediaControllerConfig for Config {
     fn burst(&self) -> Duration {
         Duration::from_micros(WINDOW as u64)
     }
+    fn pauses(&self) -> bool {
+        true
+    }
     fn feedback(&self) -> FeedbackFormat {
         self.feedback
     }
