@@ -68,6 +68,15 @@ FIRST, LAST = ("wire", "line", "a"), ("wire", "line", "b")
 """Names of links in the direction of the video."""
 SOFT = "-soft"
 """Ends the names of networks that are crossed once more, with the soft picture."""
+LEAST = "2640kbit/s"
+"""Of pictures of 22 000 bytes, 15 times a second."""
+CAUSES = (("lte", "half"), ("wifi", "half"), ("geo", "least"))
+WORDS = {
+    "half": 'a second flow of video with `max = "30kbit/s"`',
+    "least": f'`min = "{LEAST}"`',
+}
+CODED = 2.4e6
+"""At this estimate not every picture of noise can be coded."""
 FULL = 1000
 """Bytes of payload of packets that take equally long."""
 ACCESS = {"rate": "1Gbit/s", "delay": "0s", "queue": {"kind": "droptail", "packets": 1000}}
@@ -217,8 +226,10 @@ def bps(rate: str) -> int:
     return round(float(rate[:-6]) * {"M": 1e6, "k": 1e3}[rate[-6]])
 
 
-def simulate(name: str, network: dict[str, Any], start_s: float, seed: int) -> list[float]:
-    """Our mean estimate of each phase."""
+def simulate(
+    name: str, network: dict[str, Any], start_s: float, seed: int, cause: str = ""
+) -> list[float]:
+    """Our mean estimate of each phase, with a cause of differences or without."""
     it = case(name)
     end_s = start_s + it["seconds"]
     flows = copy.deepcopy(beside(name))
@@ -232,6 +243,13 @@ def simulate(name: str, network: dict[str, Any], start_s: float, seed: int) -> l
             if key == "picture":
                 flow["controller"]["max"] = f"{most + AUDIO_BPS}bit/s"
                 flow["source"]["encoder"]["max"] = f"{most}bit/s"
+                if cause == "least":
+                    flow["source"]["encoder"]["min"] = LEAST
+                if cause == "half":
+                    idle = copy.deepcopy({**flow, "session": f"picture-{number}"})
+                    idle["source"]["encoder"] |= {"max": idle["source"]["encoder"]["min"]}
+                    del idle["controller"]
+                    flows[f"idle-{number}"] = idle
             if "session" in flow:
                 flow["session"] += f"-{number}"
             flows[f"{key}-{number}"] = flow
@@ -285,10 +303,11 @@ def runs(name: str) -> list[dict[str, Any]]:
     return [{"start_s": one["start_s"], "calls": [one["estimate"]]}] if one else []
 
 
-def compare(wanted: list[str], traces: Path | None) -> tuple[str, list[bool]]:
-    """The table of these networks, and which cells agree."""
+def compare(wanted: list[str], traces: Path | None) -> tuple[str, list[bool], list[bool]]:
+    """The table of these networks, which cells agree, and which do without Chromium's interval."""
     rows: list[list[str]] = []
     verdicts: list[bool] = []
+    alone: list[bool] = []
     with ProcessPoolExecutor() as pool:
         for name in wanted:
             network, told = links(name, traces), runs(name)
@@ -301,22 +320,62 @@ def compare(wanted: list[str], traces: Path | None) -> tuple[str, list[bool]]:
                 values = [theirs(name, run)[place] for run in told]
                 own = [it[place] for it in ours]
                 mean, half = float(np.mean(values)), interval(values)
-                least = max(CASES["acceptance"]["near"] * mean, half)
-                verdicts.append(bool(abs(np.mean(own) - mean) <= least))
+                share = abs(np.mean(own) / mean - 1)
+                alone.append(bool(share <= CASES["acceptance"]["near"]))
+                verdicts.append(alone[-1] or bool(share * mean <= half))
                 row = [f"`{name}`", f"{begin} – {end} s", str(len(told)), cell(mean, half)]
                 row.append(cell(float(np.mean(own)), interval(own), is_near=verdicts[-1]))
                 rows.append(row)
                 print(*row, flush=True)
-    return table("network | phase | runs | Chromium, Mbit/s | ours", rows, "llrrr"), verdicts
+    heads = "network | phase | runs | Chromium, Mbit/s | ours"
+    return table(heads, rows, "llrrr"), verdicts, alone
 
 
 def judge(traces: Path | None) -> dict[str, object]:
     """The parts of the page."""
-    text, verdicts = compare(names(), traces)
+    text, verdicts, alone = compare(names(), traces)
     agree = f"{sum(verdicts)} of {len(verdicts)} cells ({np.mean(verdicts):.0%})"
+    agree += f", {sum(alone)} of them within 20 %"
     print(agree, f"agree; {CASES['acceptance']['share']:.0%} were asked for")
-    cells_soft, _ = compare(soft(), traces)
-    return {"cells": text, "agree": agree, "cells_soft": cells_soft, "runs": about_runs()}
+    parts = {"cells": text, "agree": agree, "cells_soft": compare(soft(), traces)[0]}
+    of_noise, of_soft = (
+        [f"{sent(it):.0%} on *{it.removesuffix(SOFT)}*" for it in group if runs(it)]
+        for group in (CASES["soft"]["networks"], soft())
+    )
+    return {
+        **parts,
+        "sent": " and ".join(of_noise),
+        "sent_soft": " and ".join(of_soft),
+        "causes": causes(traces),
+        "runs": about_runs(),
+    }
+
+
+def causes(traces: Path | None) -> str:
+    """The table of our estimates with a cause of differences."""
+    rows = []
+    for name, cause in CAUSES:
+        network, told = links(name, traces), runs(name)
+        if network is None or not told:
+            continue
+        seeds = range(1, CASES["runs"]["ours"] + 1)
+        starts = [told[seed % len(told)]["start_s"] for seed in seeds]
+        with ProcessPoolExecutor() as pool:
+            one = functools.partial(simulate, name, network, cause=cause)
+            ours = list(pool.map(one, starts, seeds))
+        theirs_each = [theirs(name, run) for run in told]
+        for place, (begin, end) in enumerate(case(name)["phases"]):
+            each = [[it[place] for it in group] for group in (theirs_each, ours)]
+            words = [cell(float(np.mean(it)), interval(it)) for it in each]
+            rows.append([f"`{name}`", f"{begin} – {end} s", WORDS[cause], *words])
+            print(*rows[-1], flush=True)
+    return table("network | phase | with | Chromium, Mbit/s | ours", rows, "lllrr")
+
+
+def sent(name: str) -> float:
+    """Chromium's video as a share of the estimate, after 3 s and below ``CODED``."""
+    rows = [row for run in runs(name) for call in run["calls"] for row in call]
+    return float(np.mean([row[2] / row[1] for row in rows if row[0] > 3 and row[1] < CODED]))
 
 
 def cell(mean: float, half: float, *, is_near: bool = True) -> str:
@@ -368,7 +427,8 @@ def main() -> None:
             continue
         limits = CASES["runs"]
         if run["start_s"] > limits["latest_start_s"] or run["behind_ms"] > limits["behind_ms"]:
-            print(f"{name}: discarded, {run}"[:200], flush=True)
+            told = f"began after {run['start_s']:.1f} s, {run['behind_ms']:.1f} ms behind"
+            print(f"{name}: discarded, {told}", flush=True)
             continue
         # Another recording may have ended in the meantime.
         found = json.loads(FILE.read_text()) if FILE.exists() else {}

@@ -231,9 +231,9 @@ impl Control {
             ecn: config.ecn(),
             lower_layers,
             streams: Vec::new(),
-            pacer: Pacer::new(decision.pacing, config.burst()).pausing(config.pauses()),
+            pacer: Pacer::new(decision.pacing, config.burst()),
             clusters: Clusters::default(),
-            filler: Pacer::new(Rate::ZERO, Duration::ZERO),
+            filler: Pacer::new(Rate::ZERO, (Duration::ZERO, false)),
             heard: Vec::new(),
             format: config.feedback(),
             is_started: false,
@@ -305,9 +305,7 @@ impl Control {
 
     /// A packet of this size is there to be sent.
     pub(super) fn on_packet_queued(&mut self, local: Instant, bytes: usize) {
-        if self.waiting == 0 {
-            self.pacer.on_first(local);
-        }
+        self.pacer.on_packet(local, self.waiting > 0);
         self.clusters.on_packet(bytes as u64);
     }
 

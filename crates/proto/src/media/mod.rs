@@ -158,13 +158,9 @@ pub trait MediaControllerConfig: Validate {
     fn ecn(&self) -> Ecn;
     /// Time between two feedback packets; `None` for 50 to 250 ms by the rate, as deployed.
     fn feedback_interval(&self) -> Option<Duration>;
-    /// Packets leave together that do within this time.
-    fn burst(&self) -> Duration {
-        Duration::from_millis(5)
-    }
-    /// Nothing leaves between a burst and the instant at which it is paid for.
-    fn pauses(&self) -> bool {
-        false
+    /// Packets leave together that do within this time; and whether nothing leaves then until that is over.
+    fn burst(&self) -> (Duration, bool) {
+        (Duration::from_millis(5), false)
     }
     /// Format of the feedback that it needs.
     fn feedback(&self) -> FeedbackFormat {

@@ -10,8 +10,8 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 /// A pacer: packets leave at a rate, up to a burst at once. It holds no packets.
 ///
 /// It keeps the instant at which all that has left would have left at the rate. A packet may leave up to the
-/// burst before that instant; time without packets is not saved. One that [`pauses`](Self::pausing) after a burst
-/// lets nothing leave before all of it is paid for.
+/// burst before that instant; time without packets is not saved. One that pauses lets nothing leave after a
+/// burst before all of it is paid for (libwebrtc: `PacingController::NextSendTime`).
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     rate: Rate,
@@ -24,17 +24,11 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer that lets packets leave at `rate`, `burst` of them at once.
+    /// A pacer that lets packets leave at `rate`, `burst` of them at once, and then pauses or not.
     #[must_use]
-    pub fn new(rate: Rate, burst: Duration) -> Self {
-        let (pauses, is_pausing, paid) = (false, false, Instant::ZERO);
+    pub fn new(rate: Rate, (burst, pauses): (Duration, bool)) -> Self {
+        let (is_pausing, paid) = (false, Instant::ZERO);
         Self { rate: rate.max(SLOWEST), burst, pauses, is_pausing, paid }
-    }
-
-    /// The same, which pauses after a burst or not (libwebrtc: `PacingController::NextSendTime`).
-    #[must_use]
-    pub fn pausing(self, pauses: bool) -> Self {
-        Self { pauses, ..self }
     }
 
     /// The rate from now on. What is not paid for yet is paid for at the new rate.
@@ -62,9 +56,9 @@ impl Pacer {
         self.paid
     }
 
-    /// A packet comes while none waits: a pause is over if there is room for it.
-    pub fn on_first(&mut self, now: Instant) {
-        self.is_pausing &= self.paid.saturating_since(now) >= self.burst;
+    /// A packet comes, while others wait or not: one alone ends a pause if there is room for it.
+    pub fn on_packet(&mut self, now: Instant, waits: bool) {
+        self.is_pausing &= waits || self.paid.saturating_since(now) >= self.burst;
     }
 
     /// A packet of this size leaves.
@@ -103,7 +97,7 @@ mod tests {
     #[test]
     fn packets_leave_at_the_rate_after_a_burst() {
         // 8 Mbit/s: a millisecond for each packet; five may leave at once, the first being free.
-        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), MS * 5);
+        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), (MS * 5, false));
         let at = Instant::ZERO + MS * 1000;
         let left = departures(&mut pacer, at, 10);
         assert!(left[..6].iter().all(|one| *one == at));
@@ -118,25 +112,27 @@ mod tests {
     #[test]
     fn nothing_leaves_after_a_burst_before_it_is_paid_for() {
         // Chromium's log of a frame at about 4 Mbit/s: bursts of 17 packets, some 41 ms apart.
-        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), MS * 5).pausing(true);
+        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), (MS * 5, true));
         let at = Instant::ZERO + MS * 1000;
         let left = departures(&mut pacer, at, 12);
         let bursts = [at, at + MS * 5].map(|one| left.iter().filter(|it| **it == one).count());
         assert_eq!(bursts, [5, 5]);
         assert_eq!(left[10], at + MS * 10);
         // What does not wait, as sound, does not end a pause.
-        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), MS * 5).pausing(true);
+        let mut pacer = Pacer::new(Rate::from_bps(8_000_000), (MS * 5, true));
         departures(&mut pacer, at, 5);
         pacer.on_sent(at + MS * 2, 1000);
         assert_eq!(pacer.next(), at + MS * 6);
         // The next frame does, if nothing waits.
-        pacer.on_first(at + MS * 3);
+        pacer.on_packet(at + MS * 3, true);
+        assert_eq!(pacer.next(), at + MS * 6);
+        pacer.on_packet(at + MS * 3, false);
         assert_eq!(pacer.next(), at + MS);
     }
 
     #[test]
     fn a_new_rate_applies_to_what_waits() {
-        let mut pacer = Pacer::new(Rate::from_bps(8_000), Duration::ZERO);
+        let mut pacer = Pacer::new(Rate::from_bps(8_000), (Duration::ZERO, false));
         let at = Instant::ZERO + MS;
         pacer.on_sent(at, 1000);
         assert_eq!(pacer.next(), at + MS * 1000);

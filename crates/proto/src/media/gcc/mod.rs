@@ -88,11 +88,8 @@ impl MediaControllerConfig for Config {
     fn feedback_interval(&self) -> Option<Duration> {
         None
     }
-    fn burst(&self) -> Duration {
-        Duration::from_micros(WINDOW as u64)
-    }
-    fn pauses(&self) -> bool {
-        true
+    fn burst(&self) -> (Duration, bool) {
+        (Duration::from_micros(WINDOW as u64), true)
     }
     fn feedback(&self) -> FeedbackFormat {
         self.feedback
