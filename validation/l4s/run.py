@@ -38,11 +38,13 @@ TARGET = 0.025
 BEGIN, END = 40, 120
 
 SCENARIO = """
+title = "Prague beside CUBIC"
 duration = "{END}s"
 measure = {{ from = "{BEGIN}s" }}
 
 [record]
-series = "100ms"
+interval = "100ms"
+gauges = true
 
 [links.line]
 from = "net"
@@ -74,15 +76,18 @@ def measures(rate: int, round_trip: int, seed: int) -> dict[str, float]:
         END=END, BEGIN=BEGIN, rate=rate, delay=round_trip * 500, step=int(rate < 24)
     )
     run = talkspurt.run(text, set={"seed": str(seed)})
-    flows = {row["flow"]: row for row in run.flows().to_dicts()}
-    gauges = run.gauges().filter((pl.col("gauge") == "srtt") & (pl.col("time_s") >= BEGIN))
-    srtt = {name: gauges.filter(pl.col("flow") == name)["value"].mean() for name in flows}
+    flows = {row["name"]: row for row in run.flows.to_dicts()}
+
+    def srtt(flow: str) -> float:
+        found = run.gauges(flow, "srtt").filter(pl.col("time_s") >= BEGIN)
+        return found["value"].mean()
+
     classic = flows["classic"]
     return {
         "l4s": flows["l4s"]["goodput_bps"] / 1e6,
         "classic": classic["goodput_bps"] / 1e6,
-        "r_l": srtt["l4s"],
-        "r_c": srtt["classic"],
+        "r_l": srtt("l4s"),
+        "r_c": srtt("classic"),
         "p": classic["lost_packets"] / classic["sent_packets"],
     }
 

@@ -411,6 +411,9 @@ dispatched! {
             Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
         }
 
+        /// Bytes that a paced sender sends at once at this rate.
+        fn pacing_burst(self: &Self, rate: Rate, smss: u64) -> u64 { quantum_at(rate, smss) }
+
         /// True if it uses delivery rates: TCP then measures them, which needs selective acknowledgements, and
         /// calls the methods below.
         fn uses_samples(self: &Self) -> bool { false }

@@ -153,6 +153,10 @@ impl CongestionControl for Prague {
     fn raise_threshold(&mut self, threshold: u64) {
         self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(threshold));
     }
+    /// What takes 2⁻¹² s at the rate, so that no burst reaches the thresholds of queues that mark.
+    fn pacing_burst(&self, rate: Rate, smss: u64) -> u64 {
+        (rate.as_bps() >> 15).max(smss)
+    }
     /// The window in a round trip; twice that below half the threshold.
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
         let srtt = rtt.srtt().filter(|srtt| *srtt > Duration::ZERO)?;

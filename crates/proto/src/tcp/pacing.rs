@@ -2,7 +2,7 @@
 //! §5.6.3). Only data is paced.
 
 use super::Tcp;
-use crate::congestion::{CongestionControl, quantum_at};
+use crate::congestion::CongestionControl;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant, due};
 
@@ -47,7 +47,7 @@ impl Tcp {
         // Before the first RTT sample the initial window leaves at once.
         let Some(rate) = self.cc.pacing_rate(&self.rtt) else { return };
         if pacing.next <= now {
-            (pacing.next, pacing.left) = (now, quantum_at(rate, self.tx.mss));
+            (pacing.next, pacing.left) = (now, self.cc.pacing_burst(rate, self.tx.mss));
         }
         pacing.left = pacing.left.saturating_sub(bytes);
         pacing.next += rate.time_for(bytes).unwrap_or(Duration::ZERO);
