@@ -411,6 +411,9 @@ dispatched! {
             Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
         }
 
+        /// True if the pace may keep less in flight than the window does: data that waits for it shows then that
+        /// the application does not limit the sender.
+        fn is_held_by_pace(self: &Self) -> bool { false }
         /// Bytes that a paced sender sends at once at this rate.
         fn pacing_burst(self: &Self, rate: Rate, smss: u64) -> u64 { quantum_at(rate, smss) }
 

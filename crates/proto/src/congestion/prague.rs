@@ -118,7 +118,8 @@ impl CongestionControl for Prague {
         // One segment per window; below the target round trip less, so that rates of equal marks are equal.
         let srtt = rtt.srtt().filter(|_| self.is_rtt_independent()).unwrap_or(TARGET_RTT);
         let share = (srtt.as_secs_f64() / TARGET_RTT.as_secs_f64()).min(1.0);
-        self.window += share * share * acked as f64 * self.quantum as f64 / self.window;
+        let segments = (self.window / share / self.quantum as f64).max(1.0);
+        self.window += share * acked as f64 / segments;
     }
     fn on_congestion(&mut self, now: Instant, event: &Congestion) {
         match *event {
@@ -152,6 +153,9 @@ impl CongestionControl for Prague {
     }
     fn raise_threshold(&mut self, threshold: u64) {
         self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(threshold));
+    }
+    fn is_held_by_pace(&self) -> bool {
+        true
     }
     /// What takes 2⁻¹² s at the rate, so that no burst reaches the thresholds of queues that mark.
     fn pacing_burst(&self, rate: Rate, smss: u64) -> u64 {

@@ -58,9 +58,9 @@ impl Tcp {
     #[inline(never)]
     pub(super) fn note_usage(&mut self) {
         let (most, window) = (self.pipe(), self.present_window());
-        let limited = most + self.tx.mss > window;
-        let (una, max) = (self.tx.una, self.tx.max);
+        let (una, max, held) = (self.tx.una, self.tx.max, self.cc.is_held_by_pace());
         let Some(pacing) = &mut self.pacing else { return };
+        let limited = most + self.tx.mss > window || held && pacing.wake.is_some();
         if una >= pacing.round {
             pacing.usage = [Usage::default(), pacing.usage[0]];
             pacing.round = max + 1;
