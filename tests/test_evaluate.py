@@ -229,9 +229,6 @@ BEFORE = {
     ("nada-ns3-rmcat", "50ms, link"): [
         0.943995, 0.982446, 1.002357, 0.999736, 0.0, 0.0, 0.0, 0.0, 22.132067, 0.0, 0.6,
     ],
-    ("gcc", "100ms, traffic"): [
-        0.984364, 1.022974, 1.132523, 0.93455, 0.0, 0.0, 0.0, 0.0, 296.907022, 0.015479, 20.0,
-    ],
 }  # fmt: skip
 """RFC 8867 §5.1 with seed 1, as the script of validation/rmcat measured it before this command."""
 

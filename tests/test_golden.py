@@ -25,6 +25,7 @@ GOLDEN = {
     "first-call": "40707420fa02772ae51ebf01768718c8",
     "jitter-buffers": "cd9b59c4f4bd22467c2e8e0f418894aa",
     "ladder-heard": "ead1bcee5307739e50e436963c139214",
+    "l4s": "cc12d5a2e0c51e8ac6a95b14ea292d6c",
     "large-delay": "dfd9f7888a29a34b6b393877fc1eff75",
     "many": "b646607f743cc75b75cb17814d9140da",
     "multistreaming": "3c87ab188d922d0a4b0fd8a88fb6a393",

@@ -1,5 +1,5 @@
-//! DualPI2: a low-latency queue beside a classic one, coupled by one controller (RFC 9332, Appendix A). Where the
-//! RFC leaves a choice, it is that of `sch_dualpi2` of Linux 6.18, whose defaults are these.
+//! DualPI2: a low-latency queue beside a classic one, coupled by one controller (RFC 9332, Appendix A). Where
+//! the RFC leaves a choice, it is that of `sch_dualpi2` of Linux 6.18, whose defaults are these.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,8 +38,8 @@ pub struct Config {
     pub coupling: f64,
     /// Delay above which each packet of L is marked (RFC 9332 Appendix A, note c).
     pub step: Duration,
-    /// Packets of L that a packet must have found at its arrival for `step` to apply (RFC 9332 Figure 2: Th_len).
-    /// On slow links, one packet in transmission delays the next by more than `step`.
+    /// Packets of L that a packet must have found at its arrival for `step` to apply (RFC 9332 Figure 2:
+    /// Th_len). On slow links, one packet in transmission delays the next by more than `step`.
     pub step_packets: u32,
     /// Share of the link that C gets at least while both queues hold packets, 0 to 1 (RFC 9332 §4.2.2).
     #[schemars(range(min = 0.0, max = 1.0))]
@@ -104,8 +104,8 @@ pub struct Dualpi2 {
     base: f64,
     /// The longer delay at the last update.
     last: Duration,
-    /// The queue that is served next if both hold packets: the classic one if above zero. It counts bytes, each by
-    /// the share of the other queue in millionths.
+    /// The queue that is served next if both hold packets: the classic one if above zero. It counts bytes,
+    /// each by the share of the other queue in millionths.
     credit: i64,
 }
 

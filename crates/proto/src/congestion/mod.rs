@@ -394,9 +394,10 @@ dispatched! {
         /// connection need such a controller.
         fn uses_marks(self: &Self) -> bool { false }
         /// An acknowledgement of `acked` new units arrived over TCP with ECN, also in fast recovery; `flight`
-        /// units were in flight before. With a peer that echoes each mark, `marked` of them arrived with Congestion Experienced, apart from
-        /// those that one delayed acknowledgement covers together with others. With any other peer, all of
-        /// them are `marked` while it echoes, which is for about a round trip after a mark.
+        /// units were in flight before. With a peer that echoes each mark, `marked` of them arrived with
+        /// Congestion Experienced, apart from those that one delayed acknowledgement covers together with
+        /// others. With any other peer, all of them are `marked` while it echoes, which is for about a round
+        /// trip after a mark.
         ///
         /// Called before [`Congestion::Mark`], which is still reported at most once per window of data.
         fn on_marks(self: &mut Self, now: Instant, marked: u64, acked: u64, flight: u64) {}
@@ -411,8 +412,8 @@ dispatched! {
             Some(Rate::from_bps((8.0 * share * per_second(self.window(), srtt)) as u64))
         }
 
-        /// True if the pace may keep less in flight than the window does: data that waits for it shows then that
-        /// the application does not limit the sender.
+        /// True if the pace may keep less in flight than the window does: data that waits for it shows
+        /// then that the application does not limit the sender.
         fn is_held_by_pace(self: &Self) -> bool { false }
         /// Bytes that a paced sender sends at once at this rate.
         fn pacing_burst(self: &Self, rate: Rate, smss: u64) -> u64 { quantum_at(rate, smss) }

@@ -1,4 +1,4 @@
-//! Prague: DCTCP for the Internet (RFC 9331 §4), by the behaviour of the `tcp_prague` 0.7 of L4STeam's Linux. Its
+//! Prague: DCTCP for the Internet (RFC 9331 §4), by the behaviour of `tcp_prague` 0.7 of L4STeam's Linux. Its
 //! pacing at ±3 % around the rate and its smaller segments below 1 Mbit/s are not part of this.
 
 use super::dctcp::Marks;

@@ -103,8 +103,9 @@ pub struct Config {
     /// Window scale option (RFC 7323 §2).
     #[serde(default = "Config::yes")]
     pub window_scaling: bool,
-    /// Explicit congestion notification (RFC 3168) if both ends agree (ns-2 `ecn_`): data is sent with ECT(0), with
-    /// `prague` with ECT(1). Absent means `true` with `dctcp` and `prague`, which need it, `false` with others.
+    /// Explicit congestion notification (RFC 3168) if both ends agree (ns-2 `ecn_`): data is sent with
+    /// ECT(0), with `prague` with ECT(1). Absent means `true` with `dctcp` and `prague`, which need it,
+    /// `false` with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub ecn: Option<bool>,
