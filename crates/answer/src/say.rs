@@ -325,28 +325,45 @@ impl Sayer<'_> {
         format!("no {sure} difference {what} ({})", ranges.collect::<Vec<_>>().join(", "))
     }
 
+    /// The options that lead in some measure. One that leads in several, or is behind by less than can be
+    /// noticed, stands for all of these.
     fn trade_off(&self, question: &Question) -> String {
-        let best = |at: usize| {
-            let metric = question.instrument.measures[at].metric();
-            let key = |choice: &&Choice| {
-                let mean = choice.cells[at].as_ref().map(|it| sign(metric.better) * it.mean.mean);
-                mean.unwrap_or(f64::NEG_INFINITY)
-            };
-            let options = question.options.iter();
-            let best =
-                options.max_by(|one, other| key(one).total_cmp(&key(other))).expect("options");
-            let others = (0..question.measures.len()).filter(|it| *it != at);
-            let but: Vec<_> = others.map(|it| value(question, best, it)).collect();
-            let name = self.name(question, best);
-            let but = if but.is_empty() {
-                String::new()
-            } else {
-                format!(", with {}", but.join(" and "))
-            };
-            format!("{name} has the best {}{but}", value(question, best, at))
+        let measures = question.instrument.measures;
+        let mean = |choice: &Choice, at: usize| {
+            let mean = choice.cells[at].as_ref().map(|it| it.mean.mean);
+            mean.map_or(f64::NEG_INFINITY, |it| sign(measures[at].metric().better) * it)
         };
-        let parts: Vec<_> = (0..question.measures.len()).map(best).collect();
-        format!("no single best: {}", parts.join("; "))
+        let best = |at: usize| {
+            let means = question.options.iter().map(|it| mean(it, at));
+            means.fold(f64::NEG_INFINITY, f64::max)
+        };
+        let leads = |choice: &Choice, at: usize| mean(choice, at) >= best(at) - measures[at].least;
+        let count = |choice: &Choice| (0..measures.len()).filter(|&at| leads(choice, at)).count();
+        let mut leaders: Vec<(usize, Vec<usize>)> = Vec::new();
+        for at in 0..question.measures.len() {
+            let options = question.options.iter().enumerate();
+            let leading = options.filter(|(_, choice)| leads(choice, at));
+            let Some((one, _)) = leading.min_by_key(|(_, it)| std::cmp::Reverse(count(it))) else {
+                continue;
+            };
+            match leaders.iter_mut().find(|(other, _)| *other == one) {
+                Some((_, led)) => led.push(at),
+                None => leaders.push((one, vec![at])),
+            }
+        }
+        let parts = leaders.iter().map(|(one, led)| {
+            let choice = &question.options[*one];
+            let texts = |led: bool, these: &[usize]| -> Vec<String> {
+                let all = 0..question.measures.len();
+                let found = all.filter(|at| these.contains(at) == led);
+                found.map(|at| value(question, choice, at)).collect()
+            };
+            let (best, but) = (texts(true, led), texts(false, led));
+            let name = self.name(question, choice);
+            let leads = format!("{name} has the best {}", best.join(" and "));
+            if but.is_empty() { leads } else { format!("{leads}, with {}", but.join(" and ")) }
+        });
+        format!("no single best: {}", parts.collect::<Vec<_>>().join("; "))
     }
 
     /// What each verdict is on, and in how many settings of the other axes.

@@ -48,7 +48,7 @@ fn side(
     // A full socket is a full queue, which loses packets as well.
     file.set_nonblocking(true).expect("a socket can");
     let mut config = Config::new(Controller::Cubic);
-    (config.ecn, config.min_rto) = (true, Duration::from_millis(200));
+    (config.ecn, config.min_rto) = (Some(true), Duration::from_millis(200));
     let rng = Rng::new(u64::from(opens), "tcp");
     let endpoint = if opens { Tcp::client(&config, rng) } else { Tcp::listener(&config, rng) };
     let mut line = Line::new(Impaired::new(Tun::new(file.into()), path), setup);
