@@ -112,3 +112,14 @@ def test_the_page_of_queues_says_what_the_scenario_says() -> None:
         "description"
     ].strip()
     assert page.read_text(encoding="utf-8").strip().endswith(told)
+
+
+def test_l4s_keeps_its_flows_below_three_milliseconds() -> None:
+    """The text of ``scenarios/l4s.toml``: 13 ms of the delay is propagation."""
+    for run in shipped("l4s").runs:
+        wait = run.flows["delay_p99_s"] - 0.013
+        if run.settings["line"] == "DualPI2, L4S":
+            assert wait.max() < 0.003
+            assert run.flows["lost_packets"].sum() == 0
+        elif run.settings["line"] != "FQ-CoDel":
+            assert wait.min() > 0.01

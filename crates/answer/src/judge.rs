@@ -146,20 +146,22 @@ impl Question {
             });
             values.collect::<Vec<_>>()
         };
+        // Of pictures, one that is behind noticeably in no measure comes first, though chance may explain it.
+        let least = self.instrument.measures.iter().map(|it| it.least);
+        let is_behind = |one: usize, other: usize| {
+            let both = key(one).into_iter().zip(key(other)).zip(least.clone());
+            !self.instrument.calls && both.into_iter().any(|((own, its), least)| own - its > least)
+        };
+        let trails = |one: usize| measures > 1 && others(one).any(|other| is_behind(one, other));
         let best = (0..count)
             .min_by(|&one, &other| {
                 // By one measure, the best has the best mean, as its table shows.
-                let rank = |it| (is_beaten(it), if measures > 1 { count - wins(it) } else { 0 });
+                let left = |it| if measures > 1 { count - wins(it) } else { 0 };
+                let rank = |it| (is_beaten(it), trails(it), left(it));
                 rank(one).cmp(&rank(other)).then_with(|| compare(&key(one), &key(other)))
             })
             .expect("two options or more");
-        // Of pictures, none is best that another has a better mean than, though chance may explain it.
-        let least = self.instrument.measures.iter().map(|it| it.least);
-        let is_behind = |other: usize| {
-            let both = key(best).into_iter().zip(key(other)).zip(least.clone());
-            !self.instrument.calls && both.into_iter().any(|((own, its), least)| own - its > least)
-        };
-        let contested = measures > 1 && wins(best) > 0 && others(best).any(is_behind);
+        let contested = wins(best) > 0 && trails(best);
         self.verdict = if !contested && others(best).all(|other| is_better(best, other)) {
             Verdict::Best
         } else if contested || is_beaten(best) {
@@ -168,7 +170,7 @@ impl Question {
             Verdict::Ahead
         } else if told.iter().flatten().flatten().all(|it| *it == Told::Neither) {
             Verdict::Same
-        } else if measures > 1 {
+        } else if measures > 1 && (self.instrument.calls || trails(best)) {
             // Others differ, though none of them from this one.
             Verdict::TradeOff
         } else {
