@@ -123,7 +123,11 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("sojourn_mean_s", "s", "mean time in the queue of packets sent in the bin"),
         Field("sojourn_max_s", "s", "their maximum time in the queue"),
         Field("average_packets", "packets", "RED's average at the end of the bin"),
-        Field("drop_probability", "1", "drop probability of RED, PIE or the classic queue of DualPI2 at the end of the bin"),
+        Field(
+            "drop_probability",
+            "1",
+            "drop probability of RED, PIE or the classic queue of DualPI2 at the end of the bin",
+        ),
         Field("drops_per_second", "1/s", "CoDel's drop rate at the end of the bin"),
         Field("tokens_bytes", "bytes", "tokens of a policer or shaper at the end of the bin"),
     ),
