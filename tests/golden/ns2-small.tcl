@@ -91,7 +91,6 @@ $a(upload) set rtxcur_init_ 1.0                                      ;# first ti
 $a(upload) set windowInit_ 10                                        ;# default: flows.upload.transport.initial_window = 10
 $a(upload) set minrto_ 1                                             ;# default: flows.upload.transport.min_rto = "1s"
 $a(upload) set maxrto_ 60                                            ;# default: flows.upload.transport.max_rto = "1min"
-$a(upload) set ecn_ 0                                                ;# default: flows.upload.transport.ecn = false
 $a(upload) set fid_ 2
 $ns attach-agent $n(west) $a(upload)
 set b(upload) [new Agent/TCPSink/DelAck]                             ;# line 30: flows.upload.transport.kind
