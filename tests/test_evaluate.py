@@ -264,7 +264,7 @@ def test_every_scenario_is_valid_and_every_band_can_be_measured():
         for variant in case.variants:
             bands = case.bands_of(variant)
             names = [name for band in bands for name in measuring.windows(case, band)]
-            assert len(names) == len(set(names)), "measures are told apart by their names"
+            assert len(names) == len(set(names)), "two measures have one name"
 
 
 def test_scenarios_say_what_the_rfc_says():

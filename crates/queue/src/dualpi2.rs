@@ -128,12 +128,6 @@ impl Dualpi2 {
         new
     }
 
-    /// p' of RFC 9332.
-    #[must_use]
-    pub fn base_probability(&self) -> f64 {
-        self.base
-    }
-
     /// "The WRR credit is reset in favour of the L queue when the link is idle" (RFC 9332 Appendix A.1).
     fn reset_credit(&mut self) {
         let (classic, low) = self.weights();
