@@ -479,6 +479,38 @@ def test_a_program_runs_external_stacks(tmp_path):
     assert said == {("cannot run", "no connection can be resumed")}
     absent = told("evaluate", "rmcat", "--program", tmp_path / "nix", "--transport", mine)
     assert "no such program" in absent
+    title = told(*words[:4], "--transport", mine, "--program", mine_alone, "--set", "title.x=1")
+    assert "--set title.x: title is no table" in title
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("kill -SEGV $$", "it ended with status -11"),
+        ("echo no such stack >&2; exit 1", "no such stack"),
+    ],
+)
+def test_a_program_that_runs_nothing_is_an_error(tmp_path, ends, said):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\n{ends}\n")
+    program.chmod(0o755)
+    mine = "{ kind = 'external', stack = 'mine' }"
+    words = ("evaluate", "rmcat", "--case", "5.4", "--seeds", "2", "--transport", mine)
+    ended = talkspurt(*words, "--program", "./program", cwd=tmp_path)
+    assert ended.returncode == 2 and said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_ecn_is_not_compared_with_ecn():
+    """Prague has ECN by default, and NADA may be given it."""
+    prague = "{ kind = 'tcp', controller = 'prague' }"
+    case = cases.load()["6.2-5.1"]
+    plan = running.Plan([case], cases.candidates([], [prague]), 1)
+    (why,) = set(running.Work.of(plan).unfit.values())
+    assert "prague goes by marks" in why
+    (nada,) = cases.candidates(["{ kind = 'nada', ecn = 'ect1' }"], [])
+    sets = dict(cases.build(case, "no ECN", nada).sets)
+    assert sets["flows.video.controller.ecn"] == "off"
 
 
 def test_other_bands_are_other_inputs(monkeypatch):

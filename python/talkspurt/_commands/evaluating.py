@@ -86,7 +86,9 @@ def _plan(options: EvaluateOptions) -> running.Plan:
     seeds, jobs = options.seeds, options.jobs
     faults.add(f"--seeds {seeds}: expected 1 or more", unless=seeds >= 1)
     faults.add(f"--jobs {jobs}: expected 1 or more", unless=jobs is None or jobs >= 1)
-    program = options.program and shutil.which(options.program)
+    named = options.program
+    # A path without a folder is one here, before it is a command.
+    program = named and shutil.which(named.absolute() if named.exists() else named)
     faults.add(
         f"--program {options.program}: no such program", unless=program or not options.program
     )

@@ -50,17 +50,18 @@ TRANSPORTS: Mapping[str, dict[str, Any]] = {
     "sctp": {"kind": "sctp"},
     "udp": {"kind": "udp"},
 }
-NEEDS: Mapping[str, tuple[str, Mapping[str, tuple[str, Any]]]] = {
-    "priority": ("has no priority", {"nada": ("controller.priority", 2)}),
+NEEDS: Mapping[str, tuple[str, Mapping[str, tuple[str, Any, Any]]]] = {
+    "priority": ("has no priority", {"nada": ("controller.priority", 2, 1)}),
     "ecn": (
         "has no ECN",
         {
-            "nada": ("controller.ecn", "ect0"),
-            **dict.fromkeys(("tfrc", "dccp", "tcp", "sctp"), ("transport.ecn", True)),
+            "nada": ("controller.ecn", "ect0", "off"),
+            **dict.fromkeys(("tfrc", "dccp", "tcp", "sctp"), ("transport.ecn", True, False)),
         },
     ),
 }
-"""What a variant may need: why others cannot run it, and the key of each kind that can."""
+"""What a variant may need: why others cannot run it, and of each kind that can, the key and its
+values with and without it."""
 
 
 @dataclass(frozen=True)
@@ -288,10 +289,12 @@ def build(
     videos = [name for one in made.media for name in one.video]
     wanted = [*how.get("set", {}).items()]
     if "needs" in how and not unable(case, variant, candidate):
-        path, value = NEEDS[how["needs"]][1][candidate.kind]
+        path, value, _ = NEEDS[how["needs"]][1][candidate.kind]
         # Of priorities, the first flow has the higher one.
         alone = how["needs"] == "priority"
         wanted.append((f"flows.{videos[0]}.{path}" if alone else f"media.{path}", value))
+    if found := NEEDS[how["without"]][1].get(candidate.kind) if "without" in how else None:
+        wanted.append((f"media.{found[0]}", found[2]))
     for path, value in (*wanted, *sets):
         if path.startswith("media."):
             made.sets += [

@@ -16,6 +16,7 @@ from typing import Any
 import tomli_w
 
 from talkspurt._storage import file_access
+from talkspurt.errors import BadInputError
 
 FOLDER = "run"
 """Where the program writes, in the folder of its scenario."""
@@ -27,6 +28,8 @@ class Ended:
 
     digest: str
     failed: str = ""
+    crashed: bool = False
+    """It was ended by a signal, which says nothing of what it can run."""
     cpu_s: float = 0.0
     """Not known of a program."""
 
@@ -63,19 +66,28 @@ class ProgramJob:
         status = self._process.wait()
         said = self._said.read_text(encoding="utf-8", errors="replace")
         last = said.strip().rpartition("\n")[2]
-        return Ended("", (last or f"it ended with status {status}") if status else "")
+        crashed = status < 0
+        why = f"it ended with status {status}" if crashed or not last else last
+        return Ended("", why if status else "", crashed)
 
 
 def applied(scenario: Mapping[str, Any], sets: Sequence[tuple[str, Any]], seed: int) -> str:
-    """A scenario as text with these overrides, whose values may be in TOML."""
+    """A scenario as text with these overrides, whose values may be in TOML.
+
+    Raises:
+        BadInputError: if a path leads through something that is no table.
+    """
     # In a copy in which no flow shares a table with another.
-    scenario = tomllib.loads(tomli_w.dumps({**scenario, "seed": seed}))
+    scenario = tomllib.loads(tomli_w.dumps(scenario))
     for path, value in sets:
         *above, last = path.split(".")
         table: dict[str, Any] = scenario
         for key in above:
             table = table.setdefault(key, {})
+            if not isinstance(table, dict):
+                raise BadInputError(f"--set {path}: {key} is no table")
         table[last] = _value(value)
+    scenario["seed"] = seed
     return tomli_w.dumps(scenario)
 
 

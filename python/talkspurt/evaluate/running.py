@@ -22,7 +22,7 @@ from talkspurt._lazy import pl
 from talkspurt._storage import file_access, output_folder
 from talkspurt._terminal.progress import say_news
 from talkspurt._text import problems
-from talkspurt.errors import Faults
+from talkspurt.errors import BadInputError, Faults
 from talkspurt.evaluate import cases, judging, measuring
 from talkspurt.evaluate.cases import Candidate, Case
 from talkspurt.evaluate.judging import Measured
@@ -128,13 +128,15 @@ def _unfit(plan: Plan) -> dict[Key, str]:
                 built = cases.build(case, variant, candidate, plan.sets)
                 try:
                     # What a program cannot run it says itself.
-                    if not plan.is_run_by_program(case.variants[variant], candidate):
+                    if plan.is_run_by_program(case.variants[variant], candidate):
+                        applied(built.scenario, built.sets, 1)
+                    else:
                         read(built.scenario, set=built.sets, seed=1)
                     fits = True
                     continue
                 except _core.ScenarioError as error:
                     why = "; ".join(dict.fromkeys(map(_said, error.problems)))
-                except ValueError as error:
+                except (ValueError, BadInputError) as error:
                     why = str(error)
                 refused[why] = None
             found[case.id, variant, candidate.name] = why
@@ -220,6 +222,8 @@ def evaluate(
         name = missing[i]
         # The folder lives as long as this.
         folder = scratch.pop(i)
+        if isinstance(outcome, Ended) and outcome.crashed:
+            raise BadInputError(f"{plan.program}: {outcome.failed}; the runs before it are kept")
         if isinstance(outcome, Ended) and outcome.failed:
             work.leave_out(name, outcome.failed)
             return
@@ -230,6 +234,10 @@ def evaluate(
             _keep(unfinished, name, done[name])
 
     engine.each(start, range(len(missing)), jobs=jobs, on_end=on_end, on_progress=on_progress)
+    for candidate in plan.candidates if plan.program else ():
+        refused = [why for key, why in work.unfit.items() if key[2] == candidate.name]
+        if refused and not any(key[2] == candidate.name for key in work.names):
+            raise BadInputError(f"{candidate.name}: {plan.program} ran no case: {refused[0]}")
     return _judged(work, done)
 
 
