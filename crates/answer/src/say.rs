@@ -325,45 +325,40 @@ impl Sayer<'_> {
         format!("no {sure} difference {what} ({})", ranges.collect::<Vec<_>>().join(", "))
     }
 
-    /// The options that lead in some measure. One that leads in several, or is behind by less than can be
-    /// noticed, stands for all of these.
+    /// The options that are best in some measure, as the table shows them. One that is so in several is named
+    /// once.
     fn trade_off(&self, question: &Question) -> String {
-        let measures = question.instrument.measures;
         let mean = |choice: &Choice, at: usize| {
-            let mean = choice.cells[at].as_ref().map(|it| it.mean.mean);
-            mean.map_or(f64::NEG_INFINITY, |it| sign(measures[at].metric().better) * it)
+            let better = sign(question.instrument.measures[at].metric().better);
+            choice.cells[at].as_ref().map_or(f64::NEG_INFINITY, |it| better * it.mean.mean)
         };
-        let best = |at: usize| {
-            let means = question.options.iter().map(|it| mean(it, at));
-            means.fold(f64::NEG_INFINITY, f64::max)
-        };
-        let leads = |choice: &Choice, at: usize| mean(choice, at) >= best(at) - measures[at].least;
-        let count = |choice: &Choice| (0..measures.len()).filter(|&at| leads(choice, at)).count();
-        let mut leaders: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut leaders: Vec<(&Choice, Vec<usize>)> = Vec::new();
         for at in 0..question.measures.len() {
-            let options = question.options.iter().enumerate();
-            let leading = options.filter(|(_, choice)| leads(choice, at));
-            let Some((one, _)) = leading.min_by_key(|(_, it)| std::cmp::Reverse(count(it))) else {
-                continue;
-            };
-            match leaders.iter_mut().find(|(other, _)| *other == one) {
+            let options = question.options.iter();
+            let order = |one: &&Choice, other: &&Choice| mean(one, at).total_cmp(&mean(other, at));
+            let best = options.rev().max_by(order).expect("options");
+            // Of equal ones, one that is named already.
+            let shown = |it: &Choice| it.cells[at].as_ref().map(|cell| cell.text.clone());
+            match leaders.iter_mut().find(|(it, _)| shown(it) == shown(best)) {
                 Some((_, led)) => led.push(at),
-                None => leaders.push((one, vec![at])),
+                None => leaders.push((best, vec![at])),
             }
         }
-        let parts = leaders.iter().map(|(one, led)| {
-            let choice = &question.options[*one];
-            let texts = |led: bool, these: &[usize]| -> Vec<String> {
-                let all = 0..question.measures.len();
-                let found = all.filter(|at| these.contains(at) == led);
+        let parts = leaders.iter().map(|(choice, led)| {
+            let texts = |leading: bool| -> Vec<String> {
+                let found = (0..question.measures.len()).filter(|at| led.contains(at) == leading);
                 found.map(|at| value(question, choice, at)).collect()
             };
-            let (best, but) = (texts(true, led), texts(false, led));
-            let name = self.name(question, choice);
-            let leads = format!("{name} has the best {}", best.join(" and "));
+            let (best, but) = (texts(true), texts(false));
+            let leads =
+                format!("{} has the best {}", self.name(question, choice), best.join(" and "));
             if but.is_empty() { leads } else { format!("{leads}, with {}", but.join(" and ")) }
         });
-        format!("no single best: {}", parts.collect::<Vec<_>>().join("; "))
+        let parts = parts.collect::<Vec<_>>().join("; ");
+        match leaders.len() {
+            1 => format!("not surely the best: {parts}"),
+            _ => format!("no single best: {parts}"),
+        }
     }
 
     /// What each verdict is on, and in how many settings of the other axes.

@@ -76,8 +76,9 @@ impl CongestionControl for Prague {
         let segments = (self.window / self.quantum as f64).ceil() as u64;
         (segments * self.quantum).max(2 * self.quantum)
     }
+    /// Two segments at least (RFC 5681 equation 4), which recovery reduces the flight to.
     fn threshold(&self) -> Option<u64> {
-        self.ssthresh
+        self.ssthresh.map(|ssthresh| ssthresh.max(2 * self.quantum))
     }
 
     fn uses_marks(&self) -> bool {
@@ -137,7 +138,7 @@ impl CongestionControl for Prague {
                 if !again {
                     self.reduce_to(self.window / 2.0);
                 }
-                self.window = self.quantum as f64;
+                self.window = self.window.min(self.quantum as f64);
             }
         }
     }
@@ -146,6 +147,10 @@ impl CongestionControl for Prague {
         self.window = self.window.min(self.initial_window as f64);
     }
     fn on_quantum(&mut self, quantum: u64) {
+        // RFC 5681 §3.1: the window shrinks with the segments, so that they form no burst.
+        let share = (quantum as f64 / self.quantum as f64).min(1.0);
+        self.window *= share;
+        self.initial_window = (self.initial_window as f64 * share) as u64;
         self.quantum = quantum.max(1);
     }
     fn lower(&mut self, window: u64) {

@@ -58,7 +58,9 @@ impl Tcp {
     #[inline(never)]
     pub(super) fn note_usage(&mut self) {
         let (most, window) = (self.pipe(), self.present_window());
-        let (una, max, held) = (self.tx.una, self.tx.max, self.cc.is_held_by_pace());
+        let (una, max) = (self.tx.una, self.tx.max);
+        let unsent = self.tx.end() > max && max < una + self.tx.window;
+        let held = unsent && self.cc.is_held_by_pace();
         let Some(pacing) = &mut self.pacing else { return };
         let limited = most + self.tx.mss > window || held && pacing.wake.is_some();
         if una >= pacing.round {

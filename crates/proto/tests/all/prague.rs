@@ -78,3 +78,15 @@ fn the_first_mark_halves_the_window() {
     }
     panic!("no reduction");
 }
+
+/// An application that limits the sender does not grow the window (RFC 7661 §1): data in flight does not wait
+/// for the pace.
+#[test]
+fn an_application_that_limits_it_grows_no_window() {
+    let mut pair = Pair::connected(&config());
+    for _ in 0..300 {
+        pair.send(Client, 1000);
+        pair.drive_for(ms(90));
+    }
+    assert!(prague(&pair.client.endpoint).window() <= 20_000);
+}
