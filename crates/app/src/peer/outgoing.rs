@@ -5,15 +5,15 @@ use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::prefetch::prefetch;
-use talkspurt_proto::probe::{Note, Probe, Stamped, Topic, Units};
+use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtp::rtx;
-use talkspurt_proto::rtp::vp8::{Begins, begins};
 use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
+use super::noting;
 use super::packets::{history, media_sender};
 use super::session::{Asked, Controlled};
 use crate::clock::Clock;
@@ -84,7 +84,7 @@ const UNKNOWN: Rate = Rate::from_bps(u64::MAX);
 /// The source hears of a share of retransmissions that differs by this.
 const NEWS: f64 = 0.01;
 /// In place of a frame's number: a repair packet, which is no frame. There are fewer units in a run.
-const REPAIR: u32 = u32::MAX;
+pub(super) const REPAIR: u32 = u32::MAX;
 /// The same for padding.
 const PADDING: u32 = u32::MAX - 1;
 
@@ -261,7 +261,7 @@ impl Outgoing {
                     if let Some(media) = &mut self.media {
                         mark_encoding(local, media, unit, probe);
                     }
-                    note_generated(local, clock, unit, probe);
+                    noting::generated(local, clock, unit, probe);
                     let index = unit.index;
                     let header = if self.media.is_some() { rtp::HEADER_BYTES } else { 0 };
                     let bytes = prefix + header + unit.payload.len();
@@ -269,7 +269,7 @@ impl Outgoing {
                         let is_last = |due| due > local;
                         if passes && transport.can_bypass() && source.due(local).is_none_or(is_last)
                         {
-                            note_handed_over(local, index, probe);
+                            noting::handed_over(local, index, probe);
                             // Built in place, for the same reason.
                             self.look = false;
                             let (media, payload) = (self.media.as_deref_mut(), unit.payload.len());
@@ -296,7 +296,13 @@ impl Outgoing {
                     self.generated += units.count;
                     if probe.wants(Topic::Frame) {
                         let numbers = (units.first, units.first + units.count);
-                        note_units(local, clock.truth(local), numbers, units.bytes as u32, probe);
+                        noting::units(
+                            local,
+                            clock.truth(local),
+                            numbers,
+                            units.bytes as u32,
+                            probe,
+                        );
                     }
                     let payload = units.payload();
                     let len = payload.len();
@@ -381,9 +387,9 @@ impl Outgoing {
             self.generated += 1;
             mark_encoding(local, media, unit, probe);
             if media.history.is_some() {
-                note_picture(local, unit, probe);
+                noting::picture(local, unit, probe);
             }
-            note_generated(local, clock, unit, probe);
+            noting::generated(local, clock, unit, probe);
             let (index, is_speech) = (unit.index, !unit.keep_alive);
             let frame = numbered(frame(Some(media), unit), link);
             let repair = match (&frame, &mut media.repair) {
@@ -426,16 +432,10 @@ impl Outgoing {
         link: &mut Link<'_>,
         probe: &mut Stamped<'_, P>,
     ) {
-        let prefix = self.prefix();
-        while let Some(bytes) = link.control.as_ref().and_then(|it| it.control.padding(local))
-            && self.fills(local, link.is_open)
-            && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
-        {
-            let frame = numbered(Frame::Rtp(history.padding(bytes)), link);
-            if prefix + frame.wire_bytes() > transport.send_capacity() {
+        while let Some(bytes) = link.control.as_ref().and_then(|it| it.control.padding(local)) {
+            if !self.pad(local, bytes, transport, link, probe) {
                 break;
             }
-            self.leave(local, PADDING, frame, transport, link, probe);
         }
         if let Some(it) = &mut link.control {
             it.control.end_burst(local);
@@ -465,7 +465,7 @@ impl Outgoing {
             is_broken |= expire(&mut self.queue, local, probe);
             // RFC 4340 §14: packets larger than the path allows are not fragmented.
             while let Some(index) = self.queue.expel(largest) {
-                note_discarded(local, index, probe);
+                noting::discarded(local, index, probe);
                 is_broken = true;
             }
             if !self.queue.is_empty() {
@@ -496,16 +496,28 @@ impl Outgoing {
         link: &mut Link<'_>,
         probe: &mut Stamped<'_, P>,
     ) {
-        let prefix = self.prefix();
-        if link.control.as_ref().is_some_and(|it| it.control.begins_probe(local))
-            && self.fills(local, link.is_open)
-            && let Some(history) = self.media.as_mut().and_then(|media| media.history.as_mut())
-        {
-            let padding = numbered(Frame::Rtp(history.padding(1)), link);
-            if prefix + padding.wire_bytes() <= transport.send_capacity() {
-                self.leave(local, PADDING, padding, transport, link, probe);
-            }
+        if link.control.as_ref().is_some_and(|it| it.control.begins_probe(local)) {
+            self.pad(local, 1, transport, link, probe);
         }
+    }
+
+    /// Sends a packet of padding where `bytes` are missing, if the transport has room for one.
+    fn pad<P: Probe>(
+        &mut self,
+        local: Instant,
+        bytes: usize,
+        transport: &mut Transport,
+        link: &mut Link<'_>,
+        probe: &mut Stamped<'_, P>,
+    ) -> bool {
+        let room = transport.send_capacity().saturating_sub(self.prefix() + rtp::TRANSPORT_BYTES);
+        let fills = self.fills(local, link.is_open);
+        let history = self.media.as_mut().and_then(|media| media.history.as_mut());
+        let Some(packet) = history.filter(|_| fills).and_then(|it| it.padding(bytes, room)) else {
+            return false;
+        };
+        self.leave(local, PADDING, numbered(Frame::Rtp(packet), link), transport, link, probe);
+        true
     }
 
     /// Hands a frame over that the pacer counts and the receiver may request again.
@@ -542,14 +554,14 @@ impl Outgoing {
         while let Some(unit) = self.source.take(local) {
             self.generated += 1;
             if tells {
-                note_picture(local, &unit, probe);
+                noting::picture(local, &unit, probe);
             }
-            note_generated(local, clock, &unit, probe);
+            noting::generated(local, clock, &unit, probe);
             let frame = Frame::Data(Payload::default());
             wait(&mut self.queue, local, unit.index, frame, probe);
         }
         while let Some((index, _)) = self.queue.pop(usize::MAX) {
-            note_discarded(local, index, probe);
+            noting::discarded(local, index, probe);
         }
         if let Some(media) = &mut self.media
             && let Some(repair) = &mut media.repair
@@ -582,7 +594,7 @@ impl Outgoing {
 fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
     let mut is_any = false;
     while let Some(index) = queue.expire(local) {
-        note_discarded(local, index, probe);
+        noting::discarded(local, index, probe);
         is_any |= index != REPAIR;
     }
     is_any
@@ -599,15 +611,9 @@ fn wait<P: Probe>(
     let is_stale = expire(queue, local, probe);
     let dropped = queue.push(local, index, frame);
     if let Some(dropped) = dropped {
-        note_discarded(local, dropped, probe);
+        noting::discarded(local, dropped, probe);
     }
     is_stale || dropped.is_some_and(|index| index != REPAIR)
-}
-
-fn note_discarded<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
-    if index != REPAIR {
-        probe.record(local, probe.place(), &Note::Discarded { index });
-    }
 }
 
 /// Bytes for which transport and pacer have room.
@@ -637,19 +643,12 @@ fn hand_over<P: Probe>(
     let bytes = frame.wire_bytes() as u32;
     let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
     if index < PADDING {
-        note_handed_over(local, index, probe);
+        noting::handed_over(local, index, probe);
     } else if probe.wants(Topic::Frame) {
         let note = Note::Repair { bytes, is_padding: index == PADDING };
         probe.record(local, probe.place(), &note);
     }
     transport.handle(local, Input::Frame(frame), probe);
-}
-
-#[inline]
-fn note_handed_over<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
-    if probe.wants(Topic::Frame) {
-        probe.record(local, probe.place(), &Note::HandedOver { index });
-    }
 }
 
 /// An RTCP packet as the transport carries it; `None` if it does not fit a stream.
@@ -690,43 +689,4 @@ fn mark_encoding<P: Probe>(
     if probe.wants(Topic::Event) {
         probe.record(local, probe.place(), &Note::Encoding(unit.encoding));
     }
-}
-
-/// Records that a picture begins.
-fn note_picture<P: Probe>(local: Instant, unit: &Unit, probe: &mut Stamped<'_, P>) {
-    let is_key = match begins(&unit.payload) {
-        Some(Begins::Key) => true,
-        Some(Begins::Inter) => false,
-        Some(Begins::Nothing) | None => return,
-    };
-    if probe.wants(Topic::Frame) {
-        probe.record(local, probe.place(), &Note::Picture { is_key });
-    }
-}
-
-#[inline]
-fn note_generated<P: Probe>(
-    local: Instant,
-    clock: &Clock,
-    unit: &Unit,
-    probe: &mut Stamped<'_, P>,
-) {
-    if probe.wants(Topic::Frame) {
-        let captured = clock.truth(unit.captured);
-        let bytes = unit.payload.len() as u32;
-        probe.record(local, probe.place(), &Note::Generated { index: unit.index, bytes, captured });
-    }
-}
-
-/// Notes units of bulk data. Not inlined: the loop in it would take the registers of the code around it. Its
-/// arguments are in registers too.
-#[inline(never)]
-fn note_units<P: Probe>(
-    local: Instant,
-    captured: Instant,
-    (first, end): (u32, u32),
-    bytes: u32,
-    probe: &mut Stamped<'_, P>,
-) {
-    probe.record_units(local, probe.place(), Units { first, end, bytes, captured });
 }

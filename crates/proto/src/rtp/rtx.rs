@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Packet, Sender};
+use super::{HEADER_BYTES, Packet, Sender};
 use crate::octets::pattern;
 use crate::packet::Payload;
 use crate::rng::Rng;
@@ -125,18 +125,23 @@ const RECENT: usize = 32;
 
 impl History {
     /// A packet that fills the path where `bytes` are missing: a recent packet again, or padding alone if that
-    /// would be too long.
-    pub fn padding(&mut self, bytes: usize) -> Packet {
+    /// would be too long; nothing if a packet of `room` bytes holds neither.
+    pub fn padding(&mut self, bytes: usize, room: usize) -> Option<Packet> {
+        let room = room.checked_sub(HEADER_BYTES)?;
         let recent = self.packets.iter().rev().take(RECENT).map(|kept| &kept.packet);
         let longest = recent.max_by_key(|packet| packet.payload.len()).filter(|packet| {
-            bytes >= LEAST_REPEATED && OSN_BYTES + packet.payload.len() <= 3 * bytes
+            let all = OSN_BYTES + packet.payload.len();
+            bytes >= LEAST_REPEATED && all <= 3 * bytes && all <= room
         });
-        let Some(packet) = longest.cloned() else {
+        if let Some(packet) = longest.cloned() {
+            return Some(self.repeat(&packet));
+        }
+        // A packet that does not leave would be missing to the receiver.
+        (usize::from(PADDING) <= room).then(|| {
             let timestamp = self.packets.back().map_or(0, |kept| kept.packet.timestamp);
             let stamped = self.stream.packet(timestamp, false, Payload::default());
-            return Packet { padding: PADDING, ..stamped };
-        };
-        self.repeat(&packet)
+            Packet { padding: PADDING, ..stamped }
+        })
     }
 
     fn repeat(&mut self, packet: &Packet) -> Packet {
@@ -198,6 +203,19 @@ mod tests {
             packets.push(packet);
         }
         (history, packets)
+    }
+
+    /// Numbers of packets that did not leave would be missing to the receiver.
+    #[test]
+    fn padding_that_has_no_room_takes_no_number() {
+        let (mut history, _) = sent(60);
+        let first = history.padding(100, 1200).expect("a packet again");
+        assert_eq!(first.payload.len(), OSN_BYTES + 100);
+        assert_eq!(history.padding(100, HEADER_BYTES + 10), None);
+        // A packet of 102 bytes does not fit, padding of 224 neither.
+        assert_eq!(history.padding(100, HEADER_BYTES + 101), None);
+        let next = history.padding(1, 1200).expect("padding alone");
+        assert_eq!((next.padding, next.sequence), (PADDING, first.sequence.wrapping_add(1)));
     }
 
     #[test]
