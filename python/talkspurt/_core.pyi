@@ -384,7 +384,13 @@ class Session:
         Tables, facts as JSON, the scenario, and why it ended early.
         """
     def call(
-        self, voice: CallVoice, transport: str, duration: str, mtu: int, seed: int
+        self,
+        voice: CallVoice,
+        transport: str,
+        duration: str,
+        mtu: int,
+        seed: int,
+        controller: str | None,
     ) -> Watched[Called]:
         """Call, once; the result raises RunError if there was no call."""
 

@@ -23,7 +23,7 @@ use crate::timed::{IntoStd as _, Timed, is_timeout};
 
 /// Version of the protocol between client and server. Increase it with any change of messages, of sealed
 /// datagrams, of notes or of the scenario that both ends make of a plan.
-pub const VERSION: u8 = 9;
+pub const VERSION: u8 = 10;
 const MAGIC: &[u8; 7] = b"TLKSPRT";
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
 /// Longest Noise message, and what its tag takes of it.

@@ -25,6 +25,8 @@ pub struct Invitation {
     pub ipv6: bool,
     /// The transport.
     pub transport: Transport,
+    /// The kind of the controller of the session in scenarios, if it has one.
+    pub controller: Option<String>,
     /// Names of the codecs offered, in order of preference; none if DCCP's handshake offers them.
     pub codecs: Vec<String>,
 }
@@ -39,7 +41,7 @@ impl Invitation {
     /// packets.
     pub(crate) fn plan(&self, agreed: Option<&[Codec]>) -> Plan {
         let codecs = names(agreed.unwrap_or(&[Codec::Pcmu]));
-        let speech = Some(Traffic::Speech { codecs });
+        let speech = Some(Traffic::Speech { codecs, controller: self.controller.clone() });
         let (up, down) = (speech.clone(), speech);
         let flow = FlowPlan { name: FLOW.to_owned(), transport: self.transport.clone(), up, down };
         let Self { seed, duration, mtu, ipv6, .. } = *self;
@@ -50,6 +52,6 @@ impl Invitation {
     pub(crate) fn example(transport: Transport, codecs: &[&str]) -> Self {
         let codecs = codecs.iter().map(|name| (*name).to_owned()).collect();
         let duration = Duration::from_secs(2).as_nanos();
-        Self { seed: 3, duration, mtu: 1500, ipv6: false, transport, codecs }
+        Self { seed: 3, duration, mtu: 1500, ipv6: false, transport, controller: None, codecs }
     }
 }

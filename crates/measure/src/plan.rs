@@ -106,6 +106,8 @@ pub enum Traffic {
     Speech {
         /// The codecs that both ends agreed on, by their names in scenarios, in order of preference.
         codecs: Vec<String>,
+        /// As of video, but not needed.
+        controller: Option<String>,
     },
 }
 
@@ -113,7 +115,7 @@ impl Traffic {
     /// Its source in a scenario; null if it has none of the codecs.
     fn source(&self, transport: &Transport) -> Value {
         match self {
-            Self::Speech { codecs } => {
+            Self::Speech { codecs, .. } => {
                 let codecs: Vec<_> = codecs.iter().filter_map(|it| codecs::codec(it)).collect();
                 let rungs = codecs::rungs(transport, &codecs);
                 let [first, others @ ..] = &rungs[..] else { return Value::Null };
@@ -149,7 +151,7 @@ impl Traffic {
         match *self {
             Self::Cbr { rate, packet } => Some((rate, u64::from(packet), false)),
             // The codec of the highest rate.
-            Self::Speech { ref codecs } => {
+            Self::Speech { ref codecs, .. } => {
                 let codecs = codecs.iter().filter_map(|it| codecs::codec(it));
                 let rates = codecs.map(codecs::encoding).map(|it| {
                     let bytes = it.payload_bytes() as u64;
@@ -165,12 +167,25 @@ impl Traffic {
     }
 
     /// The controller of its session in a scenario. It counts whole IP packets, and what is repeated.
-    fn controller(&self) -> Option<Value> {
-        let Self::Video { rate, controller: Some(kind) } = self else { return None };
-        let most = Rate::from_bps(rate.saturating_add(rate / 8));
+    fn controller(&self, outer: u64) -> Option<Value> {
+        let (Self::Video { controller: Some(kind), .. }
+        | Self::Speech { controller: Some(kind), .. }) = self
+        else {
+            return None;
+        };
+        let (rate, bytes, _) = self.payload()?;
+        let (least, most) = match self {
+            Self::Video { .. } => (VIDEO_MIN.min(rate), rate.saturating_add(rate / 8)),
+            // Opus at its lowest rate is mostly headers.
+            _ => {
+                let whole = rate * (bytes + rtp::HEADER_BYTES as u64 + outer) / bytes.max(1);
+                (whole / 3, whole + whole / 8)
+            }
+        };
+        let [least, most] = [least, most].map(Rate::from_bps);
         Some(match kind.as_str() {
             "fixed" => json!({ "kind": kind, "rate": most }),
-            _ => json!({ "kind": kind, "min": Rate::from_bps(VIDEO_MIN.min(*rate)), "max": most }),
+            _ => json!({ "kind": kind, "min": least, "max": most }),
         })
     }
 }
@@ -394,7 +409,10 @@ impl Plan {
                     Traffic::Video { rate, .. } if *rate < 10_000 => {
                         faults.push(fault("video: expected a rate of 10 kbit/s or more"));
                     }
-                    Traffic::Video { controller: Some(kind), .. } if !plain(kind) => {
+                    Traffic::Video { controller: Some(kind), .. }
+                    | Traffic::Speech { controller: Some(kind), .. }
+                        if !plain(kind) =>
+                    {
                         faults.push(fault("name of a controller: expected letters and digits"));
                     }
                     Traffic::Video { controller: None, .. } if flow.transport.is_plain_udp() => {
@@ -403,7 +421,7 @@ impl Plan {
                     Traffic::Talkspurts { codec } if !plain(codec) => {
                         faults.push(fault("name of a codec: expected letters, digits and - _ ."));
                     }
-                    Traffic::Speech { codecs }
+                    Traffic::Speech { codecs, .. }
                         if codecs.is_empty()
                             || codecs.iter().any(|it| codecs::codec(it).is_none()) =>
                     {
@@ -427,7 +445,8 @@ impl Plan {
             let (from, to) = if opens { (here, there) } else { (there, here) };
             let (first, second) = if opens { (up, down) } else { (down, &None) };
             let source = |traffic: &Option<Traffic>| Some(traffic.as_ref()?.source(transport));
-            let controller = [first, second].into_iter().flatten().find_map(Traffic::controller);
+            let controller =
+                [first, second].into_iter().flatten().find_map(|it| it.controller(self.outer()));
             let said = json!({
                 "from": from, "to": to, "ip": if self.ipv6 { "v6" } else { "v4" }, "start": LEAD,
                 "stop": at(self.stop()), "transport": transport.scenario(),

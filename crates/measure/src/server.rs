@@ -624,7 +624,7 @@ pub(crate) fn told(plan: &Plan) -> String {
                 Traffic::Talkspurts { codec } => format!("{way} {codec}"),
                 Traffic::Bulk { .. } => format!("{way} bulk"),
                 Traffic::Video { rate, .. } => format!("{way} video {}", Rate::from_bps(*rate)),
-                Traffic::Speech { codecs } => format!("{way} {}", codecs.join(", ")),
+                Traffic::Speech { codecs, .. } => format!("{way} {}", codecs.join(", ")),
             })
         };
         let ways = [traffic("up", &flow.up), traffic("down", &flow.down)];

@@ -41,7 +41,8 @@ fn server(codecs: &[&str]) -> Server {
 fn invitation(transport: &str, seconds: u64) -> Invitation {
     let transport = Transport::named(transport).expect("it is known");
     let duration = Duration::from_secs(seconds).as_nanos();
-    Invitation { seed: 4, duration, mtu: 1500, ipv6: false, transport, codecs: Vec::new() }
+    let (controller, codecs) = (None, Vec::new());
+    Invitation { seed: 4, duration, mtu: 1500, ipv6: false, transport, controller, codecs }
 }
 
 fn connect(server: &Server) -> Result<Session, Failure> {
@@ -119,6 +120,28 @@ fn both_ends_hear_what_the_other_says() {
         }
         assert_eq!((&ours.0.audio[1].received, &ours.0.audio[0].received), (&ours.1, &theirs.1));
         assert_ne!(ours.1, theirs.1);
+    }
+}
+
+#[test]
+fn a_session_with_a_controller_has_feedback_in_both_directions() {
+    let server = server(&["opus"]);
+    for (transport, controller) in [("udp", "gcc"), ("udp", "nada"), ("sctp", "fixed")] {
+        let mut caller = connect(&server).expect("it is there");
+        let controller = Some(controller.to_owned());
+        let asked = Invitation { controller: controller.clone(), ..invitation(transport, 3) };
+        let voice = voice("english-man.wav", &["opus"]);
+        let called = caller.call(asked, &voice, &Watch::default(), drop).expect("there is a call");
+        for end in [called, answered(&server)] {
+            assert_eq!(end.broken, None, "{transport} {controller:?}");
+            assert_eq!(end.facts["call"]["controller"].as_str(), controller.as_deref());
+            let finished = end.finished.expect("notes were exchanged");
+            for flow in &finished.recording.flows {
+                assert!(flow.received_packets > 100, "{}: {}", flow.name, flow.received_packets);
+                assert!(transport != "udp" || flow.feedback_packets > Some(10), "{}", flow.name);
+                assert!(flow.quality.estimated_mos.is_some_and(|it| it > 3.0), "{}", flow.name);
+            }
+        }
     }
 }
 

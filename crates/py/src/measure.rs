@@ -211,11 +211,12 @@ impl Session {
         duration: &str,
         mtu: u16,
         seed: u64,
+        controller: Option<String>,
     ) -> PyResult<Py<Watched>> {
         let transport = self::transport(transport)?;
         let duration = length("--for", duration)?.as_nanos();
         let (ipv6, codecs) = (self.server.is_ipv6(), Vec::new());
-        let invitation = Invitation { seed, duration, mtu, ipv6, transport, codecs };
+        let invitation = Invitation { seed, duration, mtu, ipv6, transport, controller, codecs };
         let voice = voice.0.clone();
         let work = move |session: &mut talkspurt_measure::Session, watch: &Watch, keep: Keep<_>| {
             session.call(invitation, &voice, watch, keep)

@@ -16,6 +16,7 @@ from cyclopts import Parameter
 from talkspurt import _core
 from talkspurt._commands.options import (
     CallOptions,
+    Controller,
     EmulateOptions,
     Flag,
     LiveOutput,
@@ -250,6 +251,7 @@ def call(
     options: CallOptions = CallOptions(),
     secret_file: Secret = None,
     transport: str = "udp",
+    controller: Controller | None = None,
     duration: Annotated[str | None, Parameter(name="--for")] = None,
     mtu: Whole = 1500,
     seed: Whole | None = None,
@@ -266,6 +268,9 @@ def call(
     transport
         One of those of `talkspurt measure`. tfrc-tb chooses among the agreed codecs of falling
         rate during the call.
+    controller
+        A session that reacts: Opus and what chooses among codecs follow the rate of gcc, nada or
+        fixed, beside feedback in RTCP. Default: none.
     duration
         Length of the call, up to 1h; default: that of the speech, and 1h with a microphone.
     mtu
@@ -280,6 +285,7 @@ def call(
         host,
         _voice(options),
         transport=transport,
+        controller=controller,
         duration=duration,
         mtu=mtu,
         seed=seed,

@@ -112,6 +112,7 @@ def _whole(_: Any, tokens: Sequence[Token]) -> int:
 Whole = Annotated[int, Parameter(converter=_whole)]
 Flag = Annotated[bool, Parameter(negative=())]
 """An option without a value; off unless it is given."""
+Controller = Literal["gcc", "nada", "fixed"]
 Flow = Annotated[str | None, Parameter(completer=completing.flows)]
 Link = Annotated[str | None, Parameter(completer=completing.links)]
 BARE = {"--scores": get_args(Segments)}
@@ -408,7 +409,7 @@ class MeasureOptions(LiveOutput):
     rate: str = "64kbit/s"
     packet: Whole | None = None
     codec: str = "pcmu"
-    controller: Literal["gcc", "nada", "fixed"] | None = None
+    controller: Controller | None = None
     up: Flag = False
     down: Flag = False
     both: Flag = False

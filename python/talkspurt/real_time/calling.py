@@ -80,6 +80,7 @@ def call(
     *,
     heard: str | os.PathLike[str] | None = None,
     transport: str = "udp",
+    controller: str | None = None,
     duration: str | None = None,
     mtu: int = 1500,
     seed: int | None = None,
@@ -94,6 +95,7 @@ def call(
         voice: WAV file of what is said here, or a :class:`Voice`.
         heard: WAV file to write with what is heard here, which the result has, too.
         transport: one of those of ``talkspurt measure``.
+        controller: kind of the controller of the session, as in scenarios; default: none.
         duration: length of the call, up to 1h; default: that of the speech, and 1h with a
             microphone.
         mtu: longest IP packet on the path, in bytes.
@@ -119,8 +121,8 @@ def call(
     said.check(faults)
     check_heard(file, faults)
     caller = Caller(
-        host, said, transport=transport, duration=duration, mtu=mtu, seed=seed,
-        secret_file=secret_file, faults=faults,
+        host, said, transport=transport, controller=controller, duration=duration, mtu=mtu,
+        seed=seed, secret_file=secret_file, faults=faults,
     )  # fmt: skip
     with interrupts.undisturbed(), Bar(caller.title, shown=progress) as bar:
         ended = caller.call(lambda share, _: bar.on_fraction(share or 0.0))
@@ -139,6 +141,7 @@ class Caller:
         voice: Voice,
         *,
         transport: str,
+        controller: str | None,
         duration: str | None,
         mtu: int,
         seed: int | None,
@@ -164,8 +167,9 @@ class Caller:
         own = self._said.duration_s
         length = duration or ("1h" if own is None else f"{max(1.0, own):.3f}s")
         seed = seed if seed is not None else secrets.randbits(62)
-        self._how = transport, length, mtu, seed
-        self.title = f"Call to {host} over {transport}"
+        self._how = transport, length, mtu, seed, controller
+        inner = f" with {controller}" if controller else ""
+        self.title = f"Call to {host} over {transport}{inner}"
         self._began = time.monotonic()
         with serving.refused():
             self._session = _core.Session(self.name, port, key)

@@ -456,6 +456,7 @@ impl CallEnd<'_> {
             "role": end(self.is_caller()),
             "other": other.to_string(),
             "transport": plan.flows[0].transport.name(),
+            "controller": self.invitation.controller,
             "codecs": names(codecs),
             "hung_up": hung_up.map(end),
             "sound_exchanged": their_sounds.is_some(),

@@ -44,6 +44,7 @@ static CALLS: LazyLock<Vec<Invitation>> = LazyLock::new(|| {
         mtu: 1500,
         ipv6: false,
         transport: Transport::known(transport),
+        controller: matches!(codecs, [Codec::Opus]).then(|| "nada".to_owned()),
         codecs: names(codecs),
     };
     pairs.map(invite).collect()
