@@ -11,8 +11,8 @@ use talkspurt_proto::validate::Validate;
 use super::config::{self, Cbr, OnOff, Poisson, Replay, Speech, Video, Web};
 use super::encoder::Encoder;
 use super::{
-    Bulk, Capture, FrameTrace, Material, Paced, PacketFormat, Setting, Source, SourceConfig, Timed,
-    VIDEO_CLOCK, even, one_rung, spurts,
+    Bulk, Capture, FrameRates, FrameTrace, Material, Paced, PacketFormat, Setting, Source,
+    SourceConfig, Timed, VIDEO_CLOCK, even, one_rung, spurts,
 };
 use crate::codec::{Codec, Encoding};
 use crate::file::Files;
@@ -119,7 +119,11 @@ impl SourceConfig for Video {
             _ => None,
         };
         if let Some(encoder) = self.encoder {
-            return Source::Other(Box::new(Encoder::new(encoder, self, rng, start, stop)));
+            let table = match material {
+                Material::Rates(table) => Some(Arc::clone(table)),
+                _ => None,
+            };
+            return Source::Other(Box::new(Encoder::new(encoder, self, table, rng, (start, stop))));
         }
         Source::Paced(Box::new(Paced::video(self, trace, rng, start, stop)))
     }
@@ -152,13 +156,17 @@ impl SourceConfig for Video {
         self.file.as_mut()
     }
     fn part_of_file(&self) -> String {
-        format!("{:?}", self.frame)
+        format!("{:?} {}", self.frame, self.encoder.is_some())
     }
     fn load(&self, files: &dyn Files) -> Result<Material, String> {
         let Some(file) = &self.file else { return Ok(Material::None) };
-        let trace = FrameTrace::open(files, file, self.frame());
-        let trace = trace.map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Material::Frames(Arc::new(trace)))
+        let material = if self.encoder.is_some() {
+            FrameRates::open(files, file).map(|table| Material::Rates(Arc::new(table)))
+        } else {
+            let trace = FrameTrace::open(files, file, self.frame());
+            trace.map(|trace| Material::Frames(Arc::new(trace)))
+        };
+        material.map_err(|error| format!("{}: {error}", file.display()))
     }
 }
 

@@ -1,4 +1,7 @@
-//! Video of an encoder that follows a target rate: the statistical model of RFC 8593 §5.
+//! Video of an encoder that follows a target rate: the statistical model of RFC 8593 §5, or the model of §6
+//! with a table of frame sizes.
+
+use std::sync::Arc;
 
 use talkspurt_proto::math::ln;
 use talkspurt_proto::packet::Payload;
@@ -9,7 +12,7 @@ use talkspurt_proto::units::Rate;
 
 use super::config::{Encoder as Config, Video};
 use super::paced::ticks;
-use super::{Generator, RTP_HEADER, Unit};
+use super::{FrameRates, Generator, RTP_HEADER, Unit};
 
 /// The encoder. Frames are made when they are captured, so that a frame has the rate of that instant.
 #[derive(Debug)]
@@ -30,6 +33,11 @@ pub(super) struct Encoder {
     free: Instant,
     /// Frames of a burst that are left.
     burst: u32,
+    /// Sizes of frames, and which is the next (t_current).
+    table: Option<Arc<FrameRates>>,
+    row: usize,
+    /// When the shared screen changes next, if it is one.
+    changes: Option<Instant>,
     /// Payload that says which frames are key frames; `None` if nobody reads it.
     blank: Option<Blank>,
     /// The next frame is a key frame, and when the last one was captured.
@@ -53,6 +61,8 @@ pub(super) struct Encoder {
 
 /// No frame of a burst is smaller than this share of the usual (as in syncodecs, by authors of RFC 8593).
 const SMALLEST: f64 = 0.2;
+/// Between pictures of a screen that does not change.
+const IDLE: Duration = Duration::from_secs(1);
 /// Requests sooner after a key frame than this are ignored (libwebrtc: kMinKeyFrameSendIntervalMs).
 const BETWEEN_KEY_FRAMES: Duration = Duration::from_millis(300);
 
@@ -62,11 +72,14 @@ impl Encoder {
     pub(super) fn new(
         config: Config,
         video: &Video,
+        table: Option<Arc<FrameRates>>,
         rng: Rng,
-        start: Instant,
-        stop: Instant,
+        (start, stop): (Instant, Instant),
     ) -> Self {
         Self {
+            table,
+            row: 0,
+            changes: config.changes.map(|_| start),
             interval: video.frame(),
             most: video.packet.as_bytes().max(1),
             noise: video.noise,
@@ -113,6 +126,28 @@ impl Encoder {
         (self.rate, self.free) = (self.asked, now + self.config.reaction);
     }
 
+    /// When the next picture is captured. A screen that does not change is captured once a second after the
+    /// burst (libwebrtc: FrameCadenceAdapter, kZeroHertzIdleRepeatRatePeriod).
+    fn following(&mut self) -> Instant {
+        if let (Some(mut changes), Some(mean)) = (self.changes, self.config.changes) {
+            if changes <= self.captured {
+                // Exponential intervals.
+                let wait = -mean.as_secs_f64() * ln((1.0 - self.rng.unit()).max(f64::MIN_POSITIVE));
+                changes = self.captured + self.interval.max(Duration::from_secs_f64(wait));
+                (self.changes, self.burst) = (Some(changes), self.config.burst_frames);
+            }
+            if self.burst <= 1 {
+                return changes.min(self.captured + IDLE);
+            }
+        }
+        let spread = match &self.table {
+            None => self.deviation(self.config.time_spread),
+            Some(_) => 0.0,
+        };
+        let gap = Duration::from_secs_f64(self.interval.as_secs_f64() * (1.0 + spread));
+        self.captured + gap.max(Duration::from_nanos(1))
+    }
+
     /// Bytes of payload of the next frame.
     fn frame(&mut self) -> u64 {
         // Headers of the packets that a frame of this many bytes has.
@@ -120,6 +155,11 @@ impl Encoder {
         let header = f64::from(RTP_HEADER);
         let packets = (gross / (self.most as f64 + header)).ceil().max(1.0);
         let mean = (gross - packets * header).max(1.0);
+        if let Some(table) = &self.table {
+            let size = table.size(self.row, 8.0 * mean / self.interval.as_secs_f64());
+            self.row = table.next(self.row);
+            return size as u64;
+        }
         let mut size = mean;
         if self.burst > 0 {
             let (first, frames) =
@@ -131,6 +171,8 @@ impl Encoder {
                 mean * ((frames - first / mean) / (frames - 1.0)).max(SMALLEST)
             };
             self.burst -= 1;
+        } else if self.changes.is_some() {
+            size = mean * SMALLEST;
         }
         size *= 1.0 + self.deviation(self.config.size_spread);
         (size as u64).max(1)
@@ -153,9 +195,7 @@ impl Encoder {
     /// Captures and encodes a picture.
     fn capture(&mut self) {
         self.captured = self.next_capture;
-        let spread = 1.0 + self.deviation(self.config.time_spread);
-        let gap = Duration::from_secs_f64(self.interval.as_secs_f64() * spread);
-        self.next_capture = self.captured + gap.max(Duration::from_nanos(1));
+        self.next_capture = self.following();
         self.follow(self.captured);
         if self.backlog > self.config.skip_behind || self.is_skipped() {
             // §4, instant frame skipping.
@@ -166,7 +206,11 @@ impl Encoder {
         self.begins = if is_key { Begins::Key } else { Begins::Inter };
         if is_key {
             (self.key_is_next, self.key_captured) = (false, self.captured);
-            self.burst = self.config.burst_frames;
+            // §6.2.2: the first frame of a table is the key frame.
+            (self.burst, self.row) = (self.config.burst_frames, 0);
+            if self.changes.is_some() {
+                self.next_capture = self.captured + self.interval;
+            }
         }
         self.left = self.frame();
         if self.blank.is_some() && self.left % self.most < Blank::LEAST {
@@ -217,6 +261,7 @@ impl Generator for Encoder {
     }
 
     fn set_target_rate(&mut self, target: Rate) {
+        let target = Rate::from_bps((target.as_bps() as f64 * (1.0 - self.config.headroom)) as u64);
         // §5.4: the content limits the range.
         self.asked = target.clamp(self.config.min, self.config.max);
     }
@@ -240,7 +285,8 @@ mod tests {
     fn encoder(config: Config) -> Encoder {
         let text = r#"{ "encoder": {}, "noise": "0ms" }"#;
         let video: Video = serde_json::from_str(text).expect("video");
-        Encoder::new(config, &video, Rng::new(1, "video"), START, Instant::from_nanos(u64::MAX / 2))
+        let run = (START, Instant::from_nanos(u64::MAX / 2));
+        Encoder::new(config, &video, None, Rng::new(1, "video"), run)
     }
 
     /// Frames up to an instant: capture, payload and packets of each.
@@ -342,7 +388,7 @@ mod tests {
         let video: Video = serde_json::from_str(text).expect("video");
         let config = Config { time_spread: 0.0, ..Config::default() };
         let (rng, stop) = (Rng::new(1, "video"), seconds(1000));
-        let mut encoder = Encoder::new(config, &video, rng, START, stop);
+        let mut encoder = Encoder::new(config, &video, None, rng, (START, stop));
         encoder.set_target_rate(Rate::from_bps(600_000));
         let (mut keys, mut frames, mut last) = (Vec::new(), 0_u32, 0);
         while let Some(due) = encoder.due().filter(|due| *due < seconds(4)) {

@@ -11,6 +11,7 @@ mod encoder;
 mod ffprobe;
 mod frames;
 mod paced;
+mod rates;
 mod spurts;
 mod timed;
 
@@ -28,6 +29,7 @@ pub use config::{
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};
+pub use rates::FrameRates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::packet::Payload;
@@ -79,6 +81,8 @@ pub enum Material {
     Speech(Arc<Recording>),
     /// Frames of video.
     Frames(Arc<FrameTrace>),
+    /// Frames of an encoder of video.
+    Rates(Arc<FrameRates>),
     /// Packets.
     Packets(Arc<Capture>),
 }

@@ -1,7 +1,7 @@
 //! Checks bulk data, video, replays and web traffic: frames with content, valid sizes.
 
 use talkspurt_app::source::{
-    BulkConfig, Capture, EncoderConfig, FrameTrace, Replay, Video, Web, even,
+    BulkConfig, Capture, EncoderConfig, FrameRates, FrameTrace, Replay, Video, Web, even,
 };
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::rtp::rtx;
@@ -76,9 +76,13 @@ impl Side<'_> {
             self.encoder(video, encoder, found);
         }
         match (&video.file, video.rate.or(video.encoder.map(|encoder| encoder.max))) {
-            (Some(_), Some(_)) => {
-                let key = if video.rate.is_some() { "rate" } else { "encoder" };
-                found.add(path.key(key), "the `file` has its own; leave one out");
+            (Some(_), Some(_)) if video.rate.is_some() => {
+                found.add(path.key("rate"), "the `file` has its own; leave one out");
+            }
+            (Some(file), Some(_)) => {
+                if let Err(fault) = FrameRates::open(self.files, file) {
+                    found.add(path.key("file"), format!("{}: {fault}", file.display()));
+                }
             }
             (None, None) => {
                 let message = "needs the sizes of its frames in a `file`, a `rate` or an `encoder`";
@@ -115,6 +119,8 @@ impl Side<'_> {
         }
         if video.repeat && video.file.is_none() {
             found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
+        } else if video.repeat && video.encoder.is_some() {
+            found.add(path.key("repeat"), "the frames of an encoder always are; leave it out");
         }
         if video.repair.is_some() {
             self.repair(video, found);
@@ -162,6 +168,16 @@ impl Side<'_> {
         if encoder.burst.as_bytes() == 0 || encoder.burst > MAX_FRAME {
             let message = format!("{} is out of range: 1B to {MAX_FRAME}", encoder.burst);
             found.add(path.key("burst"), message);
+        }
+        if let Some(changes) = encoder.changes
+            && (changes < MIN_SPURT || video.file.is_some())
+        {
+            let message = if video.file.is_some() {
+                "a `file` has the frames of its content; leave one out".to_owned()
+            } else {
+                format!("every {changes} is out of range: at least 1ms")
+            };
+            found.add(path.key("changes"), message);
         }
         at_most(path.key("reaction"), encoder.reaction, MAX_BUFFER, found);
         at_most(path.key("skip_behind"), encoder.skip_behind, MAX_BUFFER, found);

@@ -16,7 +16,7 @@ use super::default_noise;
 pub struct Video {
     /// Frame sizes from an encoder, relative to the scenario's folder: a table (see `trace` of a link) with the
     /// columns `time` and `size`; or one size in bytes a line; or what ffprobe writes with `-show_packets` or
-    /// `-show_frames`. Times count from the first. Either this, `rate` or `encoder`.
+    /// `-show_frames`. Times count from the first. Either this or `rate`; an `encoder` takes another table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Restart the file when it ends, until the flow stops.
@@ -25,7 +25,9 @@ pub struct Video {
     /// Constant payload bit rate: all frames have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// An encoder that follows the rate which the flow's `controller` asks for.
+    /// An encoder that follows the rate which the flow's `controller` asks for. With a `file`, that has the sizes
+    /// of its frames at several rates (RFC 8593 §6): a table with a rate such as 500kbit/s at the head of each
+    /// column and a row for each frame, the first a key frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<Encoder>,
     /// Frame interval with `rate` or `encoder`, or if the `file` has no times. The start of the flow is also
@@ -91,6 +93,13 @@ pub struct Encoder {
     pub size_spread: f64,
     /// A frame is skipped while what waits for the pacer needs longer than this.
     pub skip_behind: Duration,
+    /// Share of the rate that the encoder leaves unused.
+    #[schemars(range(min = 0.0, max = 0.9))]
+    pub headroom: f64,
+    /// Mean time between changes of a shared screen, at random times: each is a burst of `burst_frames`, and
+    /// without a change there is one small frame a second, as in libwebrtc. Absent: a camera.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Duration>,
 }
 
 impl Default for Encoder {
@@ -105,6 +114,8 @@ impl Default for Encoder {
             time_spread: 0.15,
             size_spread: 0.15,
             skip_behind: Duration::from_millis(500),
+            headroom: 0.0,
+            changes: None,
         }
     }
 }
