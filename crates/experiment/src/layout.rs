@@ -73,5 +73,6 @@ fn side(source: &source::Config) -> SideInfo {
         source::Config::Speech(speech) => Some(speech.packet),
         _ => None,
     };
-    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline() }
+    let rests = matches!(source, source::Config::Video(video) if video.encoder.is_some_and(|it| it.changes.is_some()));
+    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline(), rests }
 }

@@ -146,7 +146,12 @@ fn encodings<'a>(stream: &Stream<'a>) -> Option<(&'a source::Speech, Vec<Encodin
 }
 
 fn recorder(stream: &Stream<'_>, speech: &source::Speech) -> Recorder {
-    let side = SideInfo { source: "speech".to_owned(), frame: Some(speech.packet), deadline: None };
+    let side = SideInfo {
+        source: "speech".to_owned(),
+        frame: Some(speech.packet),
+        deadline: None,
+        rests: false,
+    };
     let flow = FlowInfo {
         name: "call".to_owned(),
         group: None,

@@ -74,13 +74,15 @@ pub struct SideInfo {
     pub frame: Option<Duration>,
     /// For frames of several packets: the delay after which one is late.
     pub deadline: Option<Duration>,
+    /// Whether the source rests where nothing changes, as a shared screen does.
+    pub rests: bool,
 }
 
 impl SideInfo {
     /// Packets of a real host.
     #[must_use]
     pub fn real() -> Self {
-        Self { source: REAL.to_owned(), frame: None, deadline: None }
+        Self { source: REAL.to_owned(), frame: None, deadline: None, rests: false }
     }
 
     /// Whether a real host sends: what its programs generate, hold back and reject is not known.

@@ -33,6 +33,7 @@ mod quantiles;
 mod recorder;
 mod recording;
 mod series;
+mod showing;
 mod sojourn;
 mod speech_stats;
 mod spool;

@@ -156,7 +156,8 @@ impl Stats {
         let account = |side: &Option<crate::SideInfo>| {
             let side = side.as_ref()?;
             let voice = side.frame.map(|frame| Voice::new(frame, layout.duration));
-            let video = side.deadline.map(|deadline| Box::new(Video::new(deadline)));
+            let limits = side.deadline.map(|deadline| (deadline, side.rests));
+            let video = limits.map(|limits| Box::new(Video::new(limits)));
             Some(Account { voice, video, ..Account::default() })
         };
         Self {

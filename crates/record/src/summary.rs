@@ -353,31 +353,31 @@ summary! {
             .source("talkspurt's own measure").higher_is_better()
             .titled("shown", "frames shown", "shown").shown(&[View::Video.at(7).rank(4)]);
         /// Freezes: intervals between two shown frames of at least three times the mean of the last 30, and 150
-        /// ms more than it; and a time at the end in which nothing more is shown.
-        video_freezes = |row| row.video.as_ref().map(|video| video.freezes),
+        /// ms more than it; and a time at the end in which nothing more is shown. Null of a shared screen.
+        video_freezes = |row| row.video.as_ref()?.freezes.map(|it| it.count),
             Metric::of("1", "", 1.0, 0)
             .described("freezes", "intervals ≥ max(3 · mean, mean + 150 ms)")
             .source("libwebrtc, VideoQualityObserver; freezeCount of getStats()").lower_is_better()
             .titled("freezes", "", "freezes")
             .shown(&[View::Video.at(8), View::StudyVideo.at(7).rank(1)]);
         /// Sum of the freezes.
-        video_frozen_s = |row| row.video.as_ref().map(|video| video.frozen_s),
+        video_frozen_s = |row| row.video.as_ref()?.freezes.map(|it| it.total_s),
             Metric::of("s", "s", 1.0, 2).described("frozen", "Σ freezes")
             .source("libwebrtc, VideoQualityObserver; totalFreezesDuration of getStats()")
             .lower_is_better().titled("frozen", "frozen in all", "frozen")
             .shown(&[View::Video.at(9), View::StudyVideo.at(8)]);
         /// Longest freeze.
-        video_longest_freeze_s = |row| row.video.as_ref().map(|video| video.longest_freeze_s),
+        video_longest_freeze_s = |row| row.video.as_ref()?.freezes.map(|it| it.longest_s),
             Metric::of("s", "s", 1.0, 2).described("longest freeze", "maximum of the freezes")
             .source("talkspurt's own measure").lower_is_better()
             .titled("longest freeze", "", "longest freeze").shown(&[View::Video.at(10).rank(3)]);
-        /// Complete frames that could be decoded only after the deadline.
+        /// Complete frames that were shown only after the deadline.
         video_frames_late = |row| row.video.as_ref().map(|video| video.late), FRAMES
-            .described("late", "decodable − capture > deadline").lower_is_better()
+            .described("late", "shown − capture > deadline").lower_is_better()
             .titled("late", "", "")
             .shown(&[View::Video.at(2), View::StudyVideo.at(2).rank(13), View::Figures.at(5)]);
-        /// Time from a frame's capture until it could be decoded: send queue, sending of its packets one after
-        /// another, network and recovery from losses.
+        /// Time from a frame's capture until it is shown: send queue, sending of its packets one after another,
+        /// network, recovery from losses and, of a source with `repair`, the wait that makes frames even.
         frame_delay_p50_s = |row| row.video.as_ref().and_then(|video| video.delay_s[0]), MILLISECONDS
             .described("frame delay p50", "median over the complete frames")
             .source("talkspurt's own measure").lower_is_better()

@@ -2,9 +2,10 @@
 //!
 //! Consecutive packets with the same capture time form a frame. Of a source that says which frames are key
 //! frames, a frame is decodable if all since the last key frame are complete; of others, if it is itself. A
-//! decodable frame is shown, unless a later one was shown before it.
+//! decodable frame is shown at once, and of repaired video when a receiver shows it ([`showing`]), unless a
+//! later one was shown before it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
@@ -12,19 +13,27 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::{Columns, Moment};
 use crate::layout::Layout;
+use crate::showing::{self, Decodable};
 
 /// The frames of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Video {
     deadline: Duration,
+    /// Its source rests where nothing changes, as a shared screen does.
+    rests: bool,
     pub(crate) frames: Vec<Frame>,
     /// By packet, whether it was delivered.
     delivered: Vec<bool>,
     /// The highest number that was delivered.
     newest: u32,
+    /// Packets missing before it, and when that could be noticed.
+    missing: BTreeMap<u32, Instant>,
     /// What the source says of the frame that it makes next.
     pub(crate) next_is_key: Option<bool>,
 }
+
+/// Older missing packets are forgotten.
+const MOST_MISSING: usize = 10_000;
 
 /// One frame.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +48,8 @@ pub(crate) struct Frame {
     complete: Option<Instant>,
     /// Whether it needs no other; `None` if the source does not say.
     is_key: Option<bool>,
+    /// It has repeated packets: the least time from a gap to one of them.
+    repaired: Option<Duration>,
 }
 
 /// When each frame could be decoded.
@@ -77,12 +88,19 @@ pub struct VideoSummary {
     pub delay_s: [Option<f64>; 3],
     /// Shown frames per second, from the first judged capture to the last.
     pub shown_per_s: Option<f64>,
-    /// Freezes.
-    pub freezes: u64,
+    /// Freezes; `None` of a shared screen, which rests where nothing changes.
+    pub freezes: Option<Freezes>,
+}
+
+/// Freezes of a flow's video.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Freezes {
+    /// How many.
+    pub count: u64,
     /// Their sum in seconds.
-    pub frozen_s: f64,
+    pub total_s: f64,
     /// The longest in seconds.
-    pub longest_freeze_s: f64,
+    pub longest_s: f64,
 }
 
 // libwebrtc's VideoQualityObserver, whose counts are freezeCount and totalFreezesDuration of getStats().
@@ -124,8 +142,16 @@ impl VideoSummary {
 }
 
 impl Video {
-    pub(crate) fn new(deadline: Duration) -> Self {
-        Self { deadline, frames: Vec::new(), delivered: Vec::new(), newest: 0, next_is_key: None }
+    pub(crate) fn new((deadline, rests): (Duration, bool)) -> Self {
+        Self {
+            deadline,
+            rests,
+            frames: Vec::new(),
+            delivered: Vec::new(),
+            newest: 0,
+            missing: BTreeMap::new(),
+            next_is_key: None,
+        }
     }
 
     /// A packet was generated; false if it is not the next one.
@@ -148,6 +174,7 @@ impl Video {
                 delivered: 0,
                 complete: None,
                 is_key: self.next_is_key,
+                repaired: None,
             }),
         }
         true
@@ -163,9 +190,21 @@ impl Video {
     pub(crate) fn delivered(&mut self, index: u32, now: Instant) -> Option<Instant> {
         let delivered = self.delivered.get_mut(index as usize).filter(|delivered| !**delivered)?;
         *delivered = true;
+        if self.next_is_key.is_some() {
+            let first = (self.newest + 1).max(index.saturating_sub(MOST_MISSING as u32));
+            self.missing.extend((first..index).map(|missing| (missing, now)));
+            while self.missing.len() > MOST_MISSING {
+                self.missing.pop_first();
+            }
+        }
+        let noticed = self.missing.remove(&index);
         self.newest = self.newest.max(index);
         let after = self.frames.partition_point(|frame| frame.first <= index);
         let frame = &mut self.frames[after - 1];
+        if let Some(noticed) = noticed {
+            let took = now.saturating_since(noticed);
+            frame.repaired = Some(frame.repaired.map_or(took, |before| before.min(took)));
+        }
         frame.delivered += 1;
         if frame.delivered == frame.packets {
             frame.complete = Some(now);
@@ -175,15 +214,16 @@ impl Video {
 
     /// Statistics of the frames captured in `from..to` of a run that ended at `end`.
     pub(crate) fn summary(&self, from: Instant, to: Instant, end: Instant) -> VideoSummary {
-        let decodable = decodable(&self.frames);
-        let all = self.frames.iter().map(|frame| frame.captured).zip(decodable);
+        let shown = shown(&self.frames, &decodable(&self.frames));
+        let all = self.frames.iter().map(|frame| frame.captured).zip(shown);
         let window = all.filter(|(captured, _)| from <= *captured && *captured < to);
-        // When each was captured and could be decoded; the others are not judged.
+        // When each was captured and shown; the others are not judged.
         let window: Vec<_> = window.collect();
         let is_judged = |(captured, at): &&(Instant, Option<Instant>)| {
             at.is_some() || *captured + self.deadline <= end
         };
         let (mut found, mut delays) = (VideoSummary::default(), Vec::new());
+        found.freezes = Some(Freezes::default());
         for (captured, at) in window.iter().filter(is_judged) {
             found.frames += 1;
             let Some(at) = at else { continue };
@@ -203,11 +243,26 @@ impl Video {
             let rank = (delays.len() * percent).div_ceil(100).checked_sub(1)?;
             Some(delays[rank].as_secs_f64())
         });
+        found.freezes = found.freezes.filter(|_| !self.rests);
         found
     }
 }
 
-/// What the viewer sees of these frames, each with its capture and when it could be decoded, between the first
+/// When the receiver is ready to show each frame.
+fn shown(frames: &[Frame], decodable: &[Option<Instant>]) -> Vec<Option<Instant>> {
+    if frames.iter().all(|frame| frame.is_key.is_none()) {
+        return decodable.to_vec();
+    }
+    let each = frames.iter().zip(decodable);
+    let known = each.filter_map(|(frame, at)| {
+        let (captured, bytes, repaired) = (frame.captured, frame.bytes, frame.repaired);
+        Some(Decodable { captured, bytes, complete: frame.complete?, at: (*at)?, repaired })
+    });
+    let mut times = showing::shown(&known.collect::<Vec<_>>()).into_iter();
+    decodable.iter().map(|at| at.and_then(|_| times.next())).collect()
+}
+
+/// What the viewer sees of these frames, each with its capture and when it is shown, between the first
 /// and the last that are judged. The time from the last that is shown to the last that was captured counts,
 /// too: nothing follows it.
 fn show(
@@ -232,10 +287,11 @@ fn show(
         // Nothing was ever shown.
         None => screen.freezes.extend(Some(last - first).filter(|it| *it > FREEZE_INCREASE)),
     }
-    found.freezes = screen.freezes.len() as u64;
-    found.frozen_s = screen.freezes.iter().copied().sum::<Duration>().as_secs_f64();
-    let longest = screen.freezes.iter().max();
-    found.longest_freeze_s = longest.map_or(0.0, |longest| longest.as_secs_f64());
+    found.freezes = Some(Freezes {
+        count: screen.freezes.len() as u64,
+        total_s: screen.freezes.iter().copied().sum::<Duration>().as_secs_f64(),
+        longest_s: screen.freezes.iter().max().map_or(0.0, |longest| longest.as_secs_f64()),
+    });
 }
 
 /// A part of the `video_frames` table of these directions' frames.
@@ -250,8 +306,10 @@ pub(crate) fn part(
         names.iter().find(|(other, _)| *other == peer).map_or("", |(_, name)| name.as_str())
     };
     let each = videos.iter().flat_map(|(peer, frames)| {
-        let numbered = frames.iter().zip(decodable(frames)).enumerate();
-        numbered.map(move |(index, (frame, at))| (*peer, index, frame, at))
+        let decodable = decodable(frames);
+        let times = shown(frames, &decodable).into_iter().zip(decodable);
+        let numbered = frames.iter().zip(times).enumerate();
+        numbered.map(move |(index, (frame, times))| (*peer, index, frame, times))
     });
     let all: Vec<_> = each.skip(part.start).take(part.len()).collect();
     let rows = || all.iter().map(|(_, _, frame, _)| *frame);
@@ -267,7 +325,8 @@ pub(crate) fn part(
         .count("bytes", rows().map(|frame| frame.bytes))
         .count("delivered_packets", rows().map(|frame| u64::from(frame.delivered)))
         .maybe_time("complete_s", rows().map(|frame| moment(frame.complete)))
-        .maybe_time("decodable_s", all.iter().map(|(.., at)| moment(*at)))
+        .maybe_time("decodable_s", all.iter().map(|(.., (_, at))| moment(*at)))
+        .maybe_time("shown_s", all.iter().map(|(.., (at, _))| moment(*at)))
         .maybe_text("kind", rows().map(kind))
         .finish()
 }
@@ -284,7 +343,7 @@ mod tests {
     /// a packet missing, the fourth complete out of order and with a duplicate, the fifth undecided at the end.
     #[test]
     fn frames_are_complete_with_their_last_packet() {
-        let mut video = Video::new(Duration::from_millis(100));
+        let mut video = Video::new((Duration::from_millis(100), false));
         for frame in 0..5_u32 {
             for packet in 0..2 {
                 assert!(video.generated(2 * frame + packet, ms(40 * u64::from(frame)), 700));
@@ -312,12 +371,12 @@ mod tests {
     }
 
     fn none() -> VideoSummary {
-        VideoSummary::default()
+        VideoSummary { freezes: Some(Freezes::default()), ..VideoSummary::default() }
     }
 
     /// A frame of one packet each 30 ms; `arrives` says when each is complete.
     fn shown(frames: u32, arrives: impl Fn(u64) -> Option<u64>) -> VideoSummary {
-        let mut video = Video::new(Duration::from_millis(400));
+        let mut video = Video::new((Duration::from_millis(400), false));
         for frame in 0..frames {
             assert!(video.generated(frame, ms(30 * u64::from(frame)), 700));
         }
@@ -329,36 +388,41 @@ mod tests {
         video.summary(ms(0), ms(1_000_000), ms(1_000_000))
     }
 
+    fn freezes(summary: &VideoSummary) -> (u64, f64, f64) {
+        let it = summary.freezes.expect("no shared screen");
+        (it.count, it.total_s, it.longest_s)
+    }
+
     /// The case of libwebrtc's own test: five frames 30 ms apart, the sixth a second later.
     #[test]
     fn a_second_without_a_frame_is_a_freeze() {
         let steady = |frame: u64| Some(30 * frame);
-        assert_eq!(shown(200, steady).freezes, 0);
+        assert_eq!(freezes(&shown(200, steady)).0, 0);
         let late = shown(6, |frame| Some(30 * frame + if frame == 5 { 970 } else { 0 }));
-        assert_eq!((late.freezes, late.frozen_s, late.longest_freeze_s), (1, 1.0, 1.0));
+        assert_eq!(freezes(&late), (1, 1.0, 1.0));
         // Two frames in a row are missing: 90 ms are no freeze, for that is less than 150 ms more than usual.
-        assert_eq!(shown(200, |frame| steady(frame).filter(|_| frame % 50 > 1)).freezes, 0);
+        assert_eq!(freezes(&shown(200, |frame| steady(frame).filter(|_| frame % 50 > 1))).0, 0);
         // Ten in a row are missing twice: 330 ms.
         let gaps = shown(200, |frame| {
             steady(frame).filter(|_| frame % 100 != 7 && (frame % 100).abs_diff(55) > 4)
         });
-        assert_eq!((gaps.freezes, gaps.longest_freeze_s), (2, 0.3));
+        assert_eq!(freezes(&gaps), (2, 0.6, 0.3));
     }
 
     /// Nothing arrives from the hundredth frame on, or ever.
     #[test]
     fn an_end_without_frames_is_a_freeze() {
         let ends = shown(200, |frame| Some(30 * frame + 10).filter(|_| frame < 100));
-        assert_eq!((ends.freezes, ends.longest_freeze_s), (1, 3.0));
+        assert_eq!(freezes(&ends), (1, 3.0, 3.0));
         let never = shown(200, |_| None);
-        assert_eq!((never.freezes, never.frozen_s, never.shown_per_s), (1, 5.97, Some(0.0)));
+        assert_eq!((freezes(&never), never.shown_per_s), ((1, 5.97, 5.97), Some(0.0)));
     }
 
     /// A frame that is complete after its successor is not shown any more.
     #[test]
     fn overtaken_frames_are_not_shown() {
         let all = shown(100, |frame| Some(30 * frame + if frame == 50 { 45 } else { 0 }));
-        assert_eq!((all.complete, all.freezes), (100, 0));
+        assert_eq!((all.complete, freezes(&all).0), (100, 0));
         assert_eq!(all.shown_per_s, Some(99.0 / 2.97));
     }
 }

@@ -412,7 +412,7 @@ fn film(run: &Run, styles: &Styles) -> Option<Chart> {
                 let Some(captured) = number("captured_s") else { continue };
                 // Results of versions without kinds have no frame that depends on another.
                 let is_of_kind = run.video_frames.text("kind", row).is_some();
-                let end = number(if is_of_kind { "decodable_s" } else { "complete_s" });
+                let end = number(if is_of_kind { "shown_s" } else { "complete_s" });
                 let delay = end.map(|end| (end - captured) * 1e3);
                 let curve = if delay.is_some() { &mut whole } else { &mut never };
                 curve.0.push(captured);

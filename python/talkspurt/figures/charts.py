@@ -31,7 +31,7 @@ COLUMNS = {
     "series": ("flow", "time_s", "delay_mean_s", "goodput_bps"),
     "link_series": ("link", "time_s", "capacity_bps", "queue_packets", "sojourn_max_s"),
     "links": ("name", "sent_packets", "queue_mean_packets", "utilisation"),
-    "video_frames": ("flow", "captured_s", "complete_s", "decodable_s", "kind"),
+    "video_frames": ("flow", "captured_s", "complete_s", "shown_s", "kind"),
 }
 GAUGES = {"cwnd": ["cwnd"]} | {
     sender: [line[3] for line in lines]

@@ -160,6 +160,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         Field("delivered_packets", "packets", "its packets that were delivered"),
         Field("complete_s", "s", "when the last of them was delivered; null if one is missing"),
         Field("decodable_s", "s", "when it could be decoded, with those before it; null if never"),
+        Field("shown_s", "s", "when it was due to be shown, unless a later one was before it"),
         Field("kind", "", "`key` if it needs no other, `inter` if it does; null if unknown"),
     ),
     "events": (
@@ -229,7 +230,7 @@ ON_REQUEST = frozenset({"pesq_nb", "pesq_wb"})
 """Columns of which a table may have others instead."""
 INSTANTS = frozenset({
     "time_s", "captured_s", "handed_over_s", "delivered_s", "playout_s", "complete_s", "start_s",
-    "decodable_s", "enqueued_s", "dequeued_s", "received_s", "dropped_s",
+    "decodable_s", "shown_s", "enqueued_s", "dequeued_s", "received_s", "dropped_s",
 })  # fmt: skip
 """Columns of times in the run; other columns of seconds are durations."""
 

@@ -290,7 +290,7 @@ def made(
 BETWEEN_CLOCKS = {
     "series": ("delay_mean_s", "delay_max_s"),
     "frames": ("delivered_s", "playout_s"),
-    "video_frames": ("complete_s", "decodable_s"),
+    "video_frames": ("complete_s", "decodable_s", "shown_s"),
 }
 """Columns that relate the times of both ends, by table."""
 

@@ -155,6 +155,7 @@ pub fn side(source: &str, frame_ms: Option<u64>) -> Option<SideInfo> {
         source: source.into(),
         frame: frame_ms.map(Duration::from_millis),
         deadline: None,
+        rests: false,
     })
 }
 

@@ -234,7 +234,7 @@ fn side(source: &source::Config) -> SideInfo {
         source::Config::Speech(speech) => Some(speech.packet),
         _ => None,
     };
-    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline() }
+    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline(), rests: false }
 }
 
 /// Asserts what [`Probe::record`] promises: notes of one place come in order of time.
