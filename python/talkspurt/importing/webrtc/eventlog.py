@@ -110,6 +110,8 @@ def _rtp(number: int) -> Kind:
         Column("sequence_number", 4, bits=16), Column("rtp_timestamp", 5), Column("ssrc", 6),
         Column("payload_size", 8), Column("header_size", 9), Column("padding_size", 10),
         Column("transport_sequence_number", 15, bits=16, is_required=False),
+        # Of retransmissions that arrive.
+        Column("rtx_original_sequence_number", 22, deltas=121, bits=16, is_required=False),
     )  # fmt: skip
 
 
