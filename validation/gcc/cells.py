@@ -119,9 +119,14 @@ def beside(name: str) -> dict[str, Any]:
         return {"tcp": TCP}
     if name == "bufferbloat":
         return apps.traffic(name)
-    silent = copy.deepcopy(apps.traffic("clean"))
-    silent["silent"]["start"] = f"{case(name)['seconds'] + 39}s"
-    return silent
+    return silent(case(name)["seconds"])
+
+
+def silent(seconds: float) -> dict[str, Any]:
+    """A flow that begins after a call of this length."""
+    found = copy.deepcopy(apps.traffic("clean"))
+    found["silent"]["start"] = f"{seconds + 39}s"
+    return found
 
 
 def record(name: str, network: dict[str, Any], keep: Path | None) -> dict[str, Any]:
