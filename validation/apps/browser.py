@@ -2,20 +2,21 @@
 
     python browser.py caller|answerer FOLDER SECONDS SPEECH.wav [MORE ...]
 
-MORE are video, events, twice, dump, fake, soft, first, picture=FILE, and most=BIT/S. Playwright
-drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and afterwards
-ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With ``events``, the
-browser also writes its RTC event log into ROLE.events, samples only once a second, records no
-sound, and encrypts no media, so that a capture shows what is in the packets. With ``twice``, the
-speech is sent a second time, ``LATER_S`` later, as another stream. With ``dump``, the browser
-writes its log of encrypted media, all statistics are sampled once a second, the tracks are stopped
-``ARRIVED_S`` before the last sample, and the dump of chrome://webrtc-internals is saved as ROLE.txt
-after it; the call ends when the log has been written. With ``fake``, sound and picture are those of
-the browser's fake devices, encoded as it likes, the log is of encrypted media, and the call ends
-when the log has been written; the caller's picture is that of a file, if one is given. With
-``video``, statistics are sampled as often as without ``events``, and media is encrypted; ``most``
-is the highest rate of the video, and ``soft`` gives the picture less contrast. With ``first``,
-everything at the node has a priority of real time once the call has begun, which needs root.
+MORE are video, events, twice, dump, fake, soft, bare, first, picture=FILE, and most=BIT/S.
+Playwright drives the browser over a pipe. FOLDER has the descriptions that both ends exchange, and
+afterwards ROLE.json with the samples of getStats, and ROLE.webm with the sound received. With
+``events``, the browser also writes its RTC event log into ROLE.events, samples only once a second,
+records no sound, and encrypts no media, so that a capture shows what is in the packets. With
+``twice``, the speech is sent a second time, ``LATER_S`` later, as another stream. With ``dump``,
+the browser writes its log of encrypted media, all statistics are sampled once a second, the tracks
+are stopped ``ARRIVED_S`` before the last sample, and the dump of chrome://webrtc-internals is saved
+as ROLE.txt after it; the call ends when the log has been written. With ``fake``, sound and picture
+are those of the browser's fake devices, encoded as it likes, the log is of encrypted media, and the
+call ends when the log has been written; the caller's picture is that of a file, if one is given.
+With ``video``, statistics are sampled as often as without ``events``, and media is encrypted;
+``most`` is the highest rate of the video, ``soft`` gives the picture less contrast, and ``bare``
+sends no parity (RED and ULPFEC) beside it. With ``first``, everything at the node has a priority of
+real time once the call has begun, which needs root.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def main(role: str, folder: Path, seconds: float, speech: Path, more: list[str])
         read(folder / f"{other}.ready")
         picture = (most or [VIDEO_BPS])[0] if video and role == "caller" else 0
         media = {"video": picture, "recorded": not events, "twice": LATER_S if twice else 0}
-        media |= {"fake": fake, "soft": "soft" in more}
+        media |= {"fake": fake, "soft": "soft" in more, "bare": "bare" in more}
         page.evaluate("(media) => open(media)", media)
         if role == "caller":
             write(folder / "caller.sdp", json.dumps(page.evaluate("() => offer()")))

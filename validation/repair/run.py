@@ -42,7 +42,8 @@ PAGE = HERE.parents[1] / "docs" / "validation" / "repair.md"
 CASES = tomllib.loads((HERE / "cases.toml").read_text())
 RUNS = CASES["runs"]
 MEDIA, REPEATED = 96, 97
-"""Payload types of VP8 and of its retransmissions, of Chromium and of ours."""
+"""Payload types of VP8 and of its retransmissions, of Chromium and of ours. Chromium also repeats
+packets as padding, which has the same type."""
 MEASURES = {
     "repeats": ("retransmissions of a lost packet", 1, "{:.2f}"),
     "unrepaired": ("never repaired, %", 100, "{:.2f}"),
@@ -79,27 +80,26 @@ def crossings(result: talkspurt.Result, capture: bytes) -> pl.DataFrame:
     return rows.select("rtp_ssrc", "rtp_seq", "rtp_type", "payload_at", "left_s", "arrived_s")
 
 
-def repair(rows: pl.DataFrame, originals: dict[int, int], begin_s: float, end_s: float) -> Any:
+def repair(
+    rows: pl.DataFrame, originals: dict[int, int], begin_s: float, end_s: float, again: float
+) -> dict[str, float]:
     """What became of the lost packets of media that left between two instants.
 
-    ``originals`` has, by the number of a retransmission, that of the packet which it repeats.
+    ``originals`` has, by the number of a retransmission that arrived, that of the packet which it
+    repeats; ``again`` packets were repeated in this time.
     """
     media = rows.filter(pl.col("rtp_type") == MEDIA)
     transit_s = float((media["arrived_s"] - media["left_s"]).min())
     lost = media.filter(pl.col("arrived_s").is_null(), pl.col("left_s").is_between(begin_s, end_s))
-    again: dict[int, list[float | None]] = {}
-    for number, arrived_s in rows.filter(pl.col("rtp_type") == REPEATED)[
-        "rtp_seq", "arrived_s"
-    ].rows():
-        again.setdefault(originals.get(number, -1), []).append(arrived_s)
-    repeats, times = [], []
-    for number, left_s in lost["rtp_seq", "left_s"].rows():
-        copies = again.get(number, [])
-        repeats.append(len(copies))
-        times += [min(at - left_s - transit_s for at in copies if at)] if any(copies) else []
+    copies: dict[int, list[float]] = {}
+    repeated = rows.filter(pl.col("rtp_type") == REPEATED, pl.col("arrived_s").is_not_null())
+    for number, arrived_s in repeated["rtp_seq", "arrived_s"].rows():
+        copies.setdefault(originals.get(number, -1), []).append(arrived_s)
+    ends = [(number, left_s + transit_s) for number, left_s in lost["rtp_seq", "left_s"].rows()]
+    times = [min(copies[number]) - due_s for number, due_s in ends if number in copies]
     return {
         "lost": lost.height,
-        "repeats": float(np.mean(repeats)),
+        "repeats": again / lost.height,
         "unrepaired": 1 - len(times) / lost.height,
         "repair_p50_s": float(np.percentile(times, 50)),
         "repair_p95_s": float(np.percentile(times, 95)),
@@ -111,7 +111,7 @@ def record(name: str, keep: Path | None) -> dict[str, Any]:
     text = recorded(
         apps.scenario(network(name), cells.silent(RUNS["seconds"]), seconds=RUNS["seconds"] + 40)
     )
-    more = ["video", "events", "first", "soft", f"most={cells.bps(RUNS['video'])}"]
+    more = ["video", "events", "first", "soft", "bare", f"most={cells.bps(RUNS['video'])}"]
     with tempfile.TemporaryDirectory() as place:
         folder = keep or Path(place)
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,12 +120,12 @@ def record(name: str, keep: Path | None) -> dict[str, Any]:
         latest_s = RUNS["late_ms"] / 1000
         ends, result, late = apps.emulated(text, talk, folder / "network", latest_s=latest_s)
         rows = crossings(result, (folder / "network" / "line.pcapng").read_bytes())
-        log = next((folder / "call" / "caller.events").iterdir())
-        packets = eventlog.read(log.read_bytes()).events["outgoing_rtp_packets"]
+        log = next((folder / "call" / "answerer.events").iterdir())
+        packets = eventlog.read(log.read_bytes()).events["incoming_rtp_packets"]
     originals = {
         row.sequence_number: row.rtx_original_sequence_number
         for row in packets
-        if row.payload_type == REPEATED and row.payload_size
+        if row.rtx_original_sequence_number >= 0
     }
     media = rows.filter(pl.col("rtp_type") == MEDIA)
     first_s = float(media["left_s"].min())
@@ -142,7 +142,7 @@ def record(name: str, keep: Path | None) -> dict[str, Any]:
     length_s = end_s - begin_s
     return {
         "late": late,
-        **repair(rows, originals, begin_s, end_s),
+        **repair(rows, originals, begin_s, end_s, grown(made_of, "retransmittedPacketsSent")),
         "freezes": 60 * grown(seen, "freezeCount") / length_s,
         "frozen": grown(seen, "totalFreezesDuration") / length_s,
         "frames": grown(made_of, "framesEncoded") / length_s,
@@ -156,10 +156,13 @@ def record(name: str, keep: Path | None) -> dict[str, Any]:
 
 
 def simulate(name: str, rate: float, frames: float, seed: int) -> dict[str, float]:
-    """The same of a call of ours, with Chromium's rate and frames."""
+    """The same of a call of ours, with Chromium's rate and frames.
+
+    Below the rate that GCC allows, Chromium's pacer sends frames of this size at once.
+    """
     flow = {
         "from": "a", "to": "b", "transport": {"kind": "udp"},
-        "controller": {"kind": "fixed", "rate": f"{rate:.0f}bit/s", "circuit_breaker": False},
+        "controller": {"kind": "fixed", "rate": f"{rate:.0f}bit/s", "pacing": "10Gbit/s"},
         "source": {"kind": "video", "frame": f"{1000 / frames:.3f}ms", "encoder": {}, "repair": {}},
     }  # fmt: skip
     text = recorded(apps.scenario(network(name), {"picture": flow}, seconds=RUNS["seconds"]))
@@ -169,16 +172,17 @@ def simulate(name: str, rate: float, frames: float, seed: int) -> dict[str, floa
         result.save(Path(folder) / "run")
         capture = (Path(folder) / "run" / "line.pcapng").read_bytes()
     rows = crossings(result, capture)
+    repeated = rows.filter(pl.col("rtp_type") == REPEATED)
     originals = {
         number: int.from_bytes(capture[at : at + 2])
-        for number, at in rows.filter(pl.col("rtp_type") == REPEATED)[
-            "rtp_seq", "payload_at"
-        ].rows()
+        for number, at in repeated["rtp_seq", "payload_at"].rows()
     }
     row = result.flows.to_dicts()[0]
-    length_s = RUNS["seconds"] - 3 - RUNS["begin"]
+    begin_s, end_s = RUNS["begin"], RUNS["seconds"] - 3
+    length_s = end_s - begin_s
+    again = repeated.filter(pl.col("left_s").is_between(begin_s, end_s)).height
     return {
-        **repair(rows, originals, RUNS["begin"], RUNS["seconds"] - 3),
+        **repair(rows, originals, begin_s, end_s, again),
         "freezes": 60 * row["video_freezes"] / length_s,
         "frozen": row["video_frozen_s"] / length_s,
     }
