@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import polars as pl
 import pytest
@@ -197,6 +198,99 @@ def test_two_videos_of_a_session_get_equal_parts():
     assert alone > 1.7 * rates[0]
 
 
+def rates(result, *names):
+    return [row_of(result, name)["throughput_bps"] for name in names]
+
+
+@pytest.mark.parametrize("controller", ["nada", "gcc"])
+def test_flows_of_a_session_share_by_priority_what_they_can_use(controller):
+    flow = partial(flow_text, ends="a>b", source=ENCODER, session="video")
+    text = call("3Mbit/s", controller=inline(controller, max="3Mbit/s"),
+                flows=[flow("second", priority=1), flow("third", priority=1)])  # fmt: skip
+    settled = {"flows.video.priority": 2, "measure": '{ from = "30s" }'}
+    first, second, third = rates(talkspurt.run(text, set=settled), "video", "second", "third")
+    assert first / second == pytest.approx(2, rel=0.1) and third == pytest.approx(second, rel=0.1)
+    # What the first cannot use is for the others.
+    limit = {"flows.video.source.encoder.max": "600kbit/s"}
+    limited = talkspurt.run(text, set=settled | limit)
+    first, second, third = rates(limited, "video", "second", "third")
+    assert 5e5 < first < 7e5
+    assert second == pytest.approx(third, rel=0.1) and second > 1.3 * first
+
+
+def test_gcc_does_not_fall_below_what_its_sources_need():
+    upload = flow_text("upload", "a>b", '{ kind = "tcp", controller = "cubic" }', BULK)
+    text = call("5Mbit/s", controller=inline("gcc"), flows=[sound(), upload],
+                queue='{ kind = "droptail", time = "1s" }')  # fmt: skip
+    result = talkspurt.run(text, set={"measure": '{ from = "40s" }'})
+    target = result.gauges("video", "target_rate").filter(pl.col("time_s") > 40)["value"]
+    # 100 kbit/s of pictures, 32 kbit/s of Opus, and headers of 30 and 50 packets a second.
+    least = 100e3 + 30 * 8 * 28 + 32e3 + 50 * 8 * 40
+    assert target.min() == pytest.approx(least, rel=0.01)
+    assert row_of(result, "video")["goodput_bps"] > 0.85 * 1e5
+
+
+def test_coupled_sessions_share_by_priority():
+    def three(**more):
+        flows = [flow_text(name, "a>b", UDP, ENCODER, controller=NADA, **more)
+                 for name in ("second", "third")]  # fmt: skip
+        settled = {"flows.video.priority": 2, "measure": '{ from = "30s" }'} if more else {}
+        return talkspurt.run(call("2Mbit/s", flows=flows), set=settled)
+
+    result = three(coupled="video")
+    first, second, third = rates(result, "video", "second", "third")
+    assert first / second == pytest.approx(2, rel=0.1) and third == pytest.approx(second, rel=0.1)
+    assert 0.8 * 2e6 < first + second + third < 2.05e6
+    # RFC 8699 §5.3.1: r_ref of all, at any time, is in proportion.
+    targets = [result.gauges(name, "target_rate")["value"][-1] for name in ("video", "third")]
+    assert targets[0] / targets[1] == pytest.approx(2, rel=0.05)
+
+
+def test_a_coupled_session_leaves_its_part_to_the_others_when_it_stops():
+    second = flow_text("second", "a>b", UDP, ENCODER, controller=NADA, coupled="video")
+    early = {"flows.second.stop": "20s", "measure": '{ from = "30s" }'}
+    result = talkspurt.run(call("1200kbit/s", flows=[second]), set=early)
+    assert row_of(result, "video")["throughput_bps"] > 0.8 * 1.2e6
+
+
+def test_an_encoder_leaves_head_room():
+    set_ = {"flows.video.source.encoder.headroom": 0.5, "measure": '{ from = "20s" }'}
+    fixed = inline("fixed", rate="1Mbit/s")
+    half, whole = (
+        rates(talkspurt.run(call("10Mbit/s", controller=fixed), set=change), "video")[0]
+        for change in (set_, {"measure": set_["measure"]})
+    )
+    assert half / whole == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_shared_screen_sends_when_it_changes():
+    fixed = inline("fixed", rate="1Mbit/s")
+    source = '{ kind = "video", encoder = { changes = "5s" }, repair = {} }'
+    result = talkspurt.run(call("10Mbit/s", controller=fixed, source=source))
+    row = row_of(result, "video")
+    # 60 s have about 12 changes of 8 frames, and a small frame in each other second.
+    assert 80 < row["video_frames"] < 250
+    assert row["throughput_bps"] < 2e5
+    assert row["video_freezes"] is None and row["video_frozen_s"] is None
+    gaps = result.video_frames("video")["captured_s"].diff().drop_nulls()
+    assert gaps.max() == pytest.approx(1, abs=0.001)
+
+
+def test_an_encoder_reads_the_sizes_of_its_frames(tmp_path):
+    # Odd frames are four times as large; key frames come first.
+    rows = [f"{4000 * (1 + 3 * (n % 2))},{8000 * (1 + 3 * (n % 2))}" for n in range(40)]
+    (tmp_path / "sizes.csv").write_text("\n".join(["1Mbit/s,2Mbit/s", *rows]) + "\n")
+    source = '{ kind = "video", file = "sizes.csv", frame = "100ms", encoder = { max = "5Mbit/s" } }'
+    fixed = inline("fixed", rate="1550kbit/s")
+    path = tmp_path / "trace.toml"
+    path.write_text(call("10Mbit/s", controller=fixed, source=source))
+    result = talkspurt.run(path)
+    packets = result.video_frames("video")["packets"].to_list()[20:60]
+    # 1550 kbit/s of IP packets are about 1.5 Mbit/s of payload, in the middle between both columns:
+    # 6 kB and 24 kB in packets of 1200 bytes.
+    assert {*packets[::2]} == {5} and {*packets[1::2]} == {20}
+
+
 def test_an_encoder_follows_a_transport_that_asks_for_rates():
     text = scenario_text(
         "TFRC",
@@ -231,17 +325,34 @@ def test_equal_seeds_give_equal_sessions():
         ({"flows.video.controller": inline("gcc", min="1kbit/s")}, "below 5kbit/s"),
         ({"flows.video.controller": inline("gcc", start="3Gbit/s")}, "above 1Gbit/s"),
         ({"flows.video.controller": '{ kind = "fixed" }'}, "rate"),
+        ({"flows.video.controller": inline("fixed", rate="1Mbit/s", pacing="1kbit/s")}, "pacing"),
         ({"flows.video.source.encoder.max": "1kbit/s"}, "encoder.max: 1kbit/s is below `min`"),
         ({"flows.video.source.rate": "1Mbit/s"}, "leave `rate` or `encoder` out"),
         ({"flows.sound.session": "vidio"}, 'did you mean "video"'),
         ({"flows.sound.session": "sound"}, "is this flow itself"),
         ({"flows.sound.controller": inline("nada", max="1Mbit/s")}, "belongs to the session"),
         ({"flows.sound.transport": '{ kind = "tfrc" }'}, "differs from that of"),
+        ({"flows.video.coupled": "vidio"}, "there is no flow"),
+        ({"flows.video.coupled": "video"}, "is this flow itself"),
+        ({"flows.sound.coupled": "video"}, "flows.video.coupled ="),
+        ({"flows.video.coupled": "sound"}, '"sound" belongs to "video"'),
+        ({"flows.sound.priority": 0}, "it must be 0.01 to 100"),
+        ({"flows.video.source.encoder.headroom": 1}, "it must be 0 to 0.9"),
+        ({"flows.video.source.encoder.changes": "0s"}, "at least 1ms"),
+        ({"flows.video.source.file": "no.csv"}, "no.csv"),
     ],
 )
 def test_what_makes_no_session_is_refused(change, expected):
     with pytest.raises(talkspurt.ScenarioError, match=re.escape(expected)):
         talkspurt.run(call(flows=[sound()]), set=change)
+
+
+def test_only_controllers_that_can_be_coupled_are():
+    second = flow_text("second", "a>b", UDP, ENCODER, controller=inline("gcc"), coupled="video")
+    with pytest.raises(talkspurt.ScenarioError, match="use `session`"):
+        talkspurt.run(call(flows=[second]))
+    with pytest.raises(talkspurt.ScenarioError, match="this one is alone"):
+        talkspurt.run(call(), set={"flows.video.priority": 2})
 
 
 def test_an_encoder_without_a_controller_is_refused_with_the_remedy():

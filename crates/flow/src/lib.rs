@@ -13,7 +13,7 @@ use talkspurt_app::clock::Clock;
 use talkspurt_app::codec;
 pub use talkspurt_app::file::{Disk, Files};
 use talkspurt_app::peer::{MediaSink, Sink};
-pub use talkspurt_app::peer::{Parts, Peer, SharedControl};
+pub use talkspurt_app::peer::{Parts, Peer, SharedControl, SharedExchange};
 use talkspurt_app::source::{self, Config, Material};
 use talkspurt_app::transport::{self, Side};
 use talkspurt_proto::octets::Hints;
@@ -100,13 +100,16 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
     let mut carried = Vec::new();
     let mut sessions = BTreeMap::<&str, [Option<SharedControl>; 2]>::new();
+    let mut exchanges = Exchanges::new();
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
         let mut pair = pair(&plan, number, name, flow);
         let owner = flow.session.as_deref().unwrap_or(name);
         if flow.controller.is_some() {
-            let shared = sessions
-                .entry(owner)
-                .or_insert_with(|| pair.each_ref().map(|parts| parts.control.clone()));
+            let shared = sessions.entry(owner).or_insert_with(|| {
+                let shared = pair.each_ref().map(|parts| parts.control.clone());
+                couple(&plan, &mut exchanges, owner, &shared);
+                shared
+            });
             for (parts, shared) in pair.iter_mut().zip(shared) {
                 parts.control.clone_from(shared);
             }
@@ -121,6 +124,34 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
     }
     carry(scenario, carried, &mut peers);
     peers
+}
+
+/// Exchanges of coupled sessions at their first and at their second ends, by the flow that the sessions name.
+type Exchanges<'a> = BTreeMap<&'a str, [SharedExchange; 2]>;
+
+/// Couples a session that names another, or is named. Sessions from one node can go to several, whose
+/// directions to it share no sender.
+fn couple<'a>(
+    plan: &Plan<'a>,
+    exchanges: &mut Exchanges<'a>,
+    name: &'a str,
+    session: &[Option<SharedControl>; 2],
+) {
+    let flows = &plan.scenario.flows;
+    let flow = &flows[name];
+    let group = flow.coupled.as_deref().unwrap_or(name);
+    let is_named = || flows.values().any(|other| other.coupled.as_deref() == Some(name));
+    let Some(config) = flow.controller.as_ref().filter(|_| flow.coupled.is_some() || is_named())
+    else {
+        return;
+    };
+    let exchange = exchanges.entry(group).or_default();
+    let has_both = flow.to == flows[group].to;
+    for (control, exchange) in session.iter().zip(exchange).take(1 + usize::from(has_both)) {
+        if let Some(control) = control {
+            control.couple(exchange, flow.priority, config.max());
+        }
+    }
 }
 
 /// The parts of both peers of one flow, the opening side first; for a driver that changes some of them.
@@ -235,6 +266,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Parts; 2] {
             sink,
             rtcp: flow.rtcp.clone(),
             control: control(flow),
+            priority: flow.priority,
             seed: scenario.seed,
             name: names[own].clone(),
             other: names[other].clone(),

@@ -84,7 +84,8 @@ fn main() -> io::Result<()> {
             "init" => {
                 let [start, max, min] = [1, 5, 6].map(|at| Rate::from_bps(told[at] as u64));
                 let alr_probing = told[4] == 1;
-                controller = Config { min, start, max, alr_probing, ..Config::default() }.build();
+                controller =
+                    Config { min: Some(min), start, max, alr_probing, ..Config::default() }.build();
                 controller.on_start(now);
                 continue;
             }

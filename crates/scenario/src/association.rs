@@ -120,6 +120,57 @@ pub(crate) fn join(scenario: &mut Scenario, found: &mut Findings) {
     }
 }
 
+/// Checks which sessions are coupled, and what a `priority` weighs.
+pub(crate) fn couple(scenario: &Scenario, found: &mut Findings) {
+    let flows = &scenario.flows;
+    for (name, flow) in flows {
+        let path = Path::of(&["flows", name]);
+        let others = || flows.iter().filter(|(other, _)| *other != name);
+        let shares = |other: &Flow| {
+            let names = [&other.session, &other.coupled].map(Option::as_deref);
+            names.contains(&Some(name.as_str()))
+        };
+        let is_alone = flow.session.is_none() && flow.coupled.is_none();
+        if is_alone && flow.priority != 1.0 && !others().any(|(_, other)| shares(other)) {
+            let message =
+                "weighs flows that share a `session` or are `coupled`, and this one is alone";
+            let hint = "leave it out, or name a flow in `session` or `coupled`".to_owned();
+            found.add(path.key("priority"), message).hint(hint);
+        }
+        let Some(owner) = &flow.coupled else { continue };
+        let coupled = path.key("coupled");
+        let Some(other) = flows.get(owner) else {
+            let hint = did_you_mean("flows", owner, others().map(|(other, _)| other.as_str()));
+            found.add(coupled, format!("there is no flow {owner:?}")).hint(hint);
+            continue;
+        };
+        let can = |flow: &Flow| flow.controller.as_ref().is_some_and(|it| it.can_be_coupled());
+        let fault = if owner == name {
+            Some(("is this flow itself".to_owned(), "leave it out".to_owned()))
+        } else if let Some(session) = &flow.session {
+            let message = format!("belongs to the session, which is that of {session:?}");
+            Some((message, format!("flows.{session}.coupled = {owner:?}")))
+        } else if let Some(third) = other.session.as_ref().or(other.coupled.as_ref()) {
+            let message = format!("{owner:?} belongs to {third:?}");
+            Some((message, format!("coupled = {third:?}")))
+        } else if !can(flow) || !can(other) {
+            let which = if can(flow) { owner } else { name };
+            let message =
+                format!("RFC 8699 couples controllers of kind \"nada\", and {which:?} has another");
+            Some((message, "use `session`, which gives several flows one controller".to_owned()))
+        } else if flow.from != other.from {
+            let message =
+                format!("{owner:?} is sent by {:?}, and this flow by {:?}", other.from, flow.from);
+            Some((message, "couple flows that one node sends".to_owned()))
+        } else {
+            None
+        };
+        if let Some((message, hint)) = fault {
+            found.add(coupled, message).hint(hint);
+        }
+    }
+}
+
 /// Whether a flow's association may carry another flow; otherwise the problem, and a hint.
 fn may_own(scenario: &Scenario, name: &str, owner: &str) -> Result<(), (String, Option<String>)> {
     let flows = &scenario.flows;

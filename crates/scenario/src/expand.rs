@@ -145,19 +145,20 @@ fn replaces<'a>(
     (number <= count).then_some((group, number))
 }
 
-/// The names in a flow that may contain a `*`: of its nodes, and of the owners of its association and session.
+/// The names in a flow that may contain a `*`: of its nodes, and of the flows that it shares something with.
 fn names_of_nodes(flow: &mut Flow) -> impl Iterator<Item = &mut String> {
     let owner = match &mut flow.transport {
         Transport::Sctp(sctp) => sctp.association.as_mut(),
         _ => None,
     };
     let ways = flow.via.iter_mut().chain(&mut flow.paths).flatten();
-    [&mut flow.from, &mut flow.to].into_iter().chain(ways).chain(owner).chain(&mut flow.session)
+    let others = owner.into_iter().chain(&mut flow.session).chain(&mut flow.coupled);
+    [&mut flow.from, &mut flow.to].into_iter().chain(ways).chain(others)
 }
 
 /// Whether the members of a group differ in more than their names.
 fn varies(flow: &Flow) -> bool {
-    let owner = flow.within();
+    let owner = flow.within().into_iter().chain(flow.coupled.as_deref());
     let ways = flow.via.iter().chain(&flow.paths).flatten().map(String::as_str);
     ways.chain([flow.from.as_str(), &flow.to]).chain(owner).any(|name| name.contains('*'))
 }
@@ -237,8 +238,15 @@ pub(crate) fn leave(tree: &mut Tree, path: &str) {
     own.take(&Path::of(&["count"]));
     let origin = own.origin.clone();
     own.put(&Path::of(&["group"]), Tree::text(group, &origin));
-    let fields =
-        [&["from"][..], &["to"], &["via"], &["paths"], &["session"], &["transport", "association"]];
+    let fields = [
+        &["from"][..],
+        &["to"],
+        &["via"],
+        &["paths"],
+        &["session"],
+        &["coupled"],
+        &["transport", "association"],
+    ];
     for field in fields {
         if let Some(field) = own.at_mut(&Path::of(field)) {
             number_names(field, number);

@@ -425,6 +425,7 @@ impl Reader<'_> {
         let (mut checked, written, counts) = expand::checked(&scenario, &mut expanded);
         association::adopt(&mut checked, tree, &written, &mut expanded);
         association::join(&mut checked, &mut expanded);
+        association::couple(&checked, &mut expanded);
         let rest = checked.flows.values_mut().filter(|flow| !alone(flow));
         rest.for_each(|flow| self.complete(flow));
         let Use { files, series, hosts, .. } = *self.wanted;

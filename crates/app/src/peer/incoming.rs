@@ -616,6 +616,7 @@ mod tests {
             others_until: None,
             rtcp: rtcp::Config::default(),
             control: None,
+            priority: 1.0,
             seed: 1,
             name: "to".to_owned(),
             other: "from".to_owned(),

@@ -107,6 +107,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
         others_until: None,
         rtcp: rtcp::Config { enabled: false, ..rtcp::Config::default() },
         control: None,
+        priority: 1.0,
         seed: 1,
         name: if opens { "from" } else { "to" }.to_owned(),
         other: if opens { "to" } else { "from" }.to_owned(),

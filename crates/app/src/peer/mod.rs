@@ -12,6 +12,7 @@ mod incoming;
 #[cfg(test)]
 mod ladder_tests;
 mod listener;
+mod noting;
 mod outcome;
 mod outgoing;
 mod packets;
@@ -30,8 +31,8 @@ pub use incoming::{MediaSink, Sink};
 pub use listener::{Captured, Listener};
 use outgoing::{Link, Outgoing};
 pub use parts::Parts;
-pub use session::SharedControl;
 use session::{Member, Session};
+pub use session::{SharedControl, SharedExchange};
 pub use sizing::Sizing;
 use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};

@@ -53,6 +53,8 @@ pub struct Parts {
     pub rtcp: rtcp::Config,
     /// Congestion control of its media, beside the transport's own; clones share it.
     pub control: Option<SharedControl>,
+    /// Weight among the flows of its session.
+    pub priority: f64,
     /// Seed of the run and name of the flow and side: the roots of its random streams.
     pub seed: u64,
     /// For example `"flow/call/from"`.
@@ -102,16 +104,25 @@ impl Parts {
         let ssrc = sender.map_or_else(|| rng.bits() as u32, rtp::Sender::ssrc);
         let cname = self.name.clone();
         let rtcp = rtcp::Session::new(&self.rtcp, bandwidth, lower_layers, ssrc, cname, start, rng);
-        let takes = match &self.source {
-            Some((source, _))
-                if source.any_rate() && !matches!(source, source::Config::Speech(_)) =>
-            {
-                Takes { most: None, goes_first: false }
-            }
-            _ => Takes {
-                most: Some(speaks.map_or(Rate::ZERO, Rung::rate)),
-                goes_first: matches!(&self.source, Some((source::Config::Speech(_), _))),
-            },
+        let source = self.source.as_ref().map(|(source, _)| source);
+        let goes_first = matches!(source, Some(source::Config::Speech(_)));
+        let is_elastic = !goes_first && source.is_some_and(|source| source.any_rate());
+        let video = match source {
+            Some(source::Config::Video(video)) => video.encoder.as_ref().map(|it| (it, video)),
+            _ => None,
+        };
+        let least = |(encoder, video): (&source::EncoderConfig, &source::Video)| {
+            // A packet a frame, or as many as are full.
+            let full = encoder.min.as_bps() as f64 / 8.0 / (video.packet.as_bytes() + 12) as f64;
+            let packets = full.max(1.0 / video.frame().as_secs_f64());
+            Rate::from_bps(encoder.min.as_bps() + (8.0 * f64::from(lower_layers) * packets) as u64)
+        };
+        let takes = Takes {
+            most: (!is_elastic).then(|| speaks.map_or(Rate::ZERO, Rung::rate)),
+            goes_first,
+            priority: self.priority,
+            useful: video.map_or(Rate::from_bps(u64::MAX), |(encoder, _)| encoder.max),
+            least: video.map_or(speaks.map_or(Rate::ZERO, |_| bandwidth), least),
         };
         let control = self.control.as_ref().map(|control| control.join(takes));
         let asked = sender.filter(|_| self.repairs_own()).map(|_| Asked::default());

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use talkspurt_proto::media::{
-    self, Bytes, Clusters, Decision, FeedbackFormat, FeedbackInfo, MediaController, Pacer,
-    ReceiverReport,
+    self, Bytes, Clusters, Decision, FeedbackFormat, FeedbackInfo, FlowStateExchange,
+    MediaController, Pacer, ReceiverReport,
 };
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
@@ -107,11 +107,61 @@ impl SharedControl {
         Self(Arc::new(Mutex::new(Control::new(config, lower_layers))))
     }
 
+    /// Couples the session with others that have the same exchange (RFC 8699).
+    pub fn couple(&self, exchange: &SharedExchange, priority: f64, max: Rate) {
+        let number = exchange.lock().join(priority, max.as_bps() as f64);
+        let coupling = Coupling { exchange: exchange.clone(), number, rate: Rate::ZERO };
+        self.lock().coupling = Some(coupling);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Control> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a flow.
     pub(super) fn join(&self, takes: Takes) -> Member {
         let member = Member { shared: self.clone(), number: 0 };
         let number = member.lock().control.join(takes);
         Member { number, ..member }
+    }
+}
+
+/// The flow state exchange of sessions that one node sends.
+#[derive(Clone, Debug, Default)]
+pub struct SharedExchange(Arc<Mutex<FlowStateExchange>>);
+
+impl SharedExchange {
+    fn lock(&self) -> MutexGuard<'_, FlowStateExchange> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session's part in an exchange.
+#[derive(Debug)]
+struct Coupling {
+    exchange: SharedExchange,
+    number: usize,
+    /// The last rate of the controller that the exchange knows, or gave.
+    rate: Rate,
+}
+
+impl Coupling {
+    /// The controller's rate and the exchange's become one.
+    fn meet(&mut self, local: Instant, controller: &mut dyn MediaController) {
+        let Some(own) = controller.coupled_rate() else { return };
+        let mut exchange = self.exchange.lock();
+        if own != self.rate {
+            exchange.update(local, self.number, own.as_bps() as f64);
+        }
+        if let Some(given) = exchange.rate(self.number) {
+            controller.set_coupled_rate(Rate::from_bps(given as u64));
+        }
+        self.rate = controller.coupled_rate().unwrap_or(own);
+    }
+
+    fn on_sent(&self, local: Instant, controller: &dyn MediaController) {
+        let rate = controller.coupled_rate().unwrap_or(Rate::ZERO);
+        self.exchange.lock().on_sent(local, self.number, rate.as_bps() as f64);
     }
 }
 
@@ -125,8 +175,7 @@ pub(super) struct Member {
 impl Member {
     /// The control, while the peer of one flow has its turn.
     pub(super) fn lock(&self) -> Controlled<'_> {
-        let control = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Controlled { control, number: self.number }
+        Controlled { control: self.shared.lock(), number: self.number }
     }
 }
 
@@ -142,6 +191,12 @@ pub(super) struct Takes {
     pub(super) most: Option<Rate>,
     /// Its packets do not wait for the pacer, as those of audio in libwebrtc.
     pub(super) goes_first: bool,
+    /// Its part of what the others leave is to theirs as these.
+    pub(super) priority: f64,
+    /// It can use no more than this, in RTP packets.
+    pub(super) useful: Rate,
+    /// It needs at least this, in IP packets.
+    pub(super) least: Rate,
 }
 
 /// A flow of the session.
@@ -185,6 +240,7 @@ const PADDING: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct Control {
     controller: Box<dyn MediaController>,
+    coupling: Option<Coupling>,
     bytes: Bytes,
     pub(super) ecn: Ecn,
     /// Bytes of transport and IP header below an RTP packet.
@@ -243,6 +299,7 @@ impl Control {
             turn: 0,
             spacing: config.feedback_interval().unwrap_or(DEPLOYED[0]),
             controller,
+            coupling: None,
             sent: SentPackets::default(),
             received: ReceivedPackets::default(),
             received_bytes: 0,
@@ -264,6 +321,9 @@ impl Control {
         let (waiting, last_sent) = (0, None);
         self.streams.push(Stream { takes, is_news: true, waiting, last_sent, sizes: [1.0; 2] });
         self.streams.iter_mut().for_each(|stream| stream.is_news = true);
+        let least = self.streams.iter().map(|stream| stream.takes.least.as_bps()).sum();
+        self.controller.on_sources(Rate::from_bps(least));
+        self.decide(Instant::ZERO);
         self.streams.len() - 1
     }
 
@@ -356,6 +416,9 @@ impl Control {
         while let Some(cluster) = self.controller.take_cluster() {
             self.clusters.add(local, cluster);
         }
+        if let Some(coupling) = &mut self.coupling {
+            coupling.meet(local, &mut *self.controller);
+        }
         let decision = self.controller.decision();
         if decision != self.decision {
             self.pacer.set_rate(local, decision.pacing);
@@ -435,7 +498,12 @@ impl Control {
         if is_first || paused && self.streams.len() > 1 {
             self.tell();
         }
-        if self.controller.on_sent(local, &media::Sent { sequence, bytes: counted }) {
+        if let Some(coupling) = &self.coupling {
+            coupling.on_sent(local, &*self.controller);
+        }
+        // Others of the exchange may have changed the rate.
+        let has_news = self.controller.on_sent(local, &media::Sent { sequence, bytes: counted });
+        if has_news || self.coupling.is_some() {
             self.decide(local);
         }
     }
@@ -477,10 +545,33 @@ impl Control {
                 rest -= given;
             }
         }
-        let active = self.streams.iter().enumerate().filter(is_active);
-        let elastic = active.filter(|(_, stream)| stream.takes.most.is_none()).count().max(1);
-        let share = rest / elastic as f64 / self.streams[number].counted();
+        let is_elastic = |it: &(usize, &Stream)| it.1.takes.most.is_none() && is_active(it);
+        let elastic = self.streams.iter().enumerate().filter(is_elastic).map(|(place, _)| place);
+        let own = &self.streams[number];
+        let share = self.share(number, rest, elastic.collect()) / own.counted();
         Some(Rate::from_bps(share as u64))
+    }
+
+    /// A flow's part of a rate that these share by priority. What one cannot use is for the others.
+    fn share(&self, number: usize, mut rest: f64, mut open: Vec<usize>) -> f64 {
+        let useful = |place: usize| {
+            let stream = &self.streams[place];
+            stream.takes.useful.as_bps() as f64 * stream.counted()
+        };
+        loop {
+            let priority = |place: usize| self.streams[place].takes.priority;
+            let sum: f64 = open.iter().map(|place| priority(*place)).sum();
+            let share = |place: usize| rest * (priority(place) / sum);
+            let (full, others): (Vec<_>, Vec<_>) =
+                open.iter().partition(|place| share(**place) > useful(**place));
+            if full.is_empty() || others.is_empty() {
+                return share(number);
+            } else if full.contains(&number) {
+                return useful(number);
+            }
+            rest -= full.iter().map(|place| useful(*place)).sum::<f64>();
+            open = others;
+        }
     }
 
     /// A media packet of the other side arrived.

@@ -28,8 +28,12 @@ const NO_ARRIVALS: usize = 5;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The rate at which sources encode, in IP packets; the pacer adds a quarter, so that bursts leave soon.
+    /// The rate at which sources encode, in IP packets.
     pub rate: Rate,
+    /// The rate at which packets leave. Absent: a quarter more than `rate`, so that bursts leave soon. At that of
+    /// the first link or more, each frame leaves at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<Rate>,
     /// Whether the circuit breakers of RFC 8083 §4 stop the session: after 5 s without feedback, 5 s without
     /// arrivals, or at ten times the rate of TCP at the same loss and round-trip time.
     #[serde(default = "yes")]
@@ -42,8 +46,14 @@ const fn yes() -> bool {
 
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
-        let is_zero = self.rate.as_bps() == 0;
-        is_zero.then(|| ConfigError::new("rate", "0bit/s sends nothing")).into_iter().collect()
+        let mut errors = Vec::new();
+        if self.rate.as_bps() == 0 {
+            errors.push(ConfigError::new("rate", "0bit/s sends nothing"));
+        } else if let Some(pacing) = self.pacing.filter(|pacing| *pacing < self.rate) {
+            let message = format!("{pacing} is below `rate` ({}): the queue would grow", self.rate);
+            errors.push(ConfigError::new("pacing", message));
+        }
+        errors
     }
 }
 
@@ -51,6 +61,7 @@ impl MediaControllerConfig for Config {
     fn build(&self) -> Box<dyn MediaController> {
         Box::new(Fixed {
             rate: self.rate,
+            pacing: self.pacing.unwrap_or(Rate::from_bps(self.rate.as_bps() / 4 * 5)),
             stops: self.circuit_breaker,
             breaker: Breaker::default(),
             reported: 0,
@@ -82,6 +93,7 @@ impl MediaControllerConfig for Config {
 #[derive(Debug)]
 struct Fixed {
     rate: Rate,
+    pacing: Rate,
     stops: bool,
     breaker: Breaker,
     /// Packets that were reported, and those that arrived.
@@ -122,7 +134,7 @@ impl MediaController for Fixed {
         self.trip = self.trip.or(self.breaker.on_time(now));
     }
     fn decision(&self) -> Decision {
-        let pacing = Rate::from_bps(self.rate.as_bps() / 4 * 5);
+        let pacing = self.pacing;
         Decision { target: self.rate, pacing, stop: self.trip, ..Decision::default() }
     }
     fn observe(&self, tell: &mut dyn FnMut(Gauge, f64)) {
@@ -374,7 +386,7 @@ mod tests {
     #[test]
     fn a_session_stops_at_ten_times_tcp() {
         let mut controller =
-            Config { rate: Rate::from_bps(4_000_000), circuit_breaker: true }.build();
+            Config { rate: Rate::from_bps(4_000_000), pacing: None, circuit_breaker: true }.build();
         let (mut now, mut reports, mut stopped) = (Instant::ZERO, Vec::new(), None);
         for sequence in 0..4000 {
             controller.on_sent(now, &Sent { sequence, bytes: 1000 });
@@ -407,7 +419,7 @@ mod tests {
     #[test]
     fn a_session_without_feedback_stops() {
         let mut controller =
-            Config { rate: Rate::from_bps(4_000_000), circuit_breaker: true }.build();
+            Config { rate: Rate::from_bps(4_000_000), pacing: None, circuit_breaker: true }.build();
         assert_eq!(controller.deadline(), None);
         controller.on_sent(second(1), &Sent { sequence: 0, bytes: 1000 });
         assert_eq!(controller.deadline(), Some(second(6)));

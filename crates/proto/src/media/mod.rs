@@ -8,6 +8,7 @@
 
 pub mod breaker;
 mod clusters;
+mod coupling;
 pub mod gcc;
 pub mod nada;
 mod pacer;
@@ -16,6 +17,7 @@ use std::fmt::Debug;
 
 use breaker::Trip;
 pub use clusters::Clusters;
+pub use coupling::FlowStateExchange;
 pub use pacer::Pacer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,8 @@ pub trait MediaController: Debug + Send {
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
     /// What it decided last.
     fn decision(&self) -> Decision;
+    /// What all sources of the session need at least, before it begins, in the bytes that the controller counts.
+    fn on_sources(&mut self, _least: Rate) {}
     /// Packets may leave from now on.
     fn on_start(&mut self, _now: Instant) {}
     /// RTCP of the other side arrived, feedback or not.
@@ -60,6 +64,12 @@ pub trait MediaController: Debug + Send {
     fn take_cluster(&mut self) -> Option<Cluster> {
         None
     }
+    /// The rate that sessions at a shared bottleneck exchange (RFC 8699), of a controller that can be coupled.
+    fn coupled_rate(&self) -> Option<Rate> {
+        None
+    }
+    /// It takes this rate over from the exchange.
+    fn set_coupled_rate(&mut self, _rate: Rate) {}
     /// Its quantities, for a probe.
     fn observe(&self, _tell: &mut dyn FnMut(Gauge, f64)) {}
 }
@@ -168,6 +178,11 @@ pub trait MediaControllerConfig: Validate {
     }
     /// The highest rate that it will decide on.
     fn max(&self) -> Rate;
+    /// Whether it can be coupled with others (RFC 8699): it has a
+    /// [`coupled_rate`](MediaController::coupled_rate).
+    fn can_be_coupled(&self) -> bool {
+        false
+    }
 }
 
 /// Generates [`Config`].

@@ -107,6 +107,9 @@ impl MediaControllerConfig for Config {
     fn max(&self) -> Rate {
         self.max
     }
+    fn can_be_coupled(&self) -> bool {
+        true
+    }
 }
 
 // RFC 8698 Table 2. Delays are in milliseconds, as in the RFC's equations.
@@ -587,6 +590,15 @@ impl MediaController for Nada {
 
     fn on_queue(&mut self, _: Instant, bytes: u64) {
         self.waiting = bytes;
+    }
+
+    /// RFC 8699 §6.1: r_ref.
+    fn coupled_rate(&self) -> Option<Rate> {
+        Some(Rate::from_bps(round_u64(self.r_ref)))
+    }
+
+    fn set_coupled_rate(&mut self, rate: Rate) {
+        self.r_ref = (rate.as_bps() as f64).min(self.max).max(self.min);
     }
 
     /// Equations (13) and (14).

@@ -81,7 +81,8 @@ const START: u64 = 100_000_000;
 impl Path {
     fn new(run: u64, config: &Config, writes: bool) -> Self {
         let mut text = String::new();
-        let [start, min, max] = [config.start, config.min, config.max].map(Rate::as_bps);
+        let least = config.min.unwrap_or(Rate::from_bps(30_000));
+        let [start, min, max] = [config.start, least, config.max].map(Rate::as_bps);
         let alr = u8::from(config.alr_probing);
         writeln!(text, "init {START} {start} -1 -1 {alr} {max} {min} 0 {}", 1.1_f32)
             .expect("memory");

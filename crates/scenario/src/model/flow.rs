@@ -64,6 +64,16 @@ pub struct Flow {
     /// rate before video. The packets of each flow keep ports of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Name of a flow from the same node whose session is coupled with this one's: both share the sum of their
+    /// rates by `priority` (RFC 8699 §5.3.1, "Active FSE"), as if they knew of their common bottleneck. For
+    /// controllers that can be coupled: `nada` (§6.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coupled: Option<String>,
+    /// Weight against the other flows of its session, among those whose rate has no limit of its own; and of the
+    /// session against those with which it is `coupled`.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.01, max = 100.0))]
+    pub priority: f64,
     /// Parameters of the E-model for this flow's opinion score.
     #[serde(default)]
     pub quality: quality::Config,
@@ -103,10 +113,10 @@ impl Flow {
         }
     }
 
-    /// The flow whose association or session it shares.
+    /// The flow whose association or session it shares, or with which it is coupled.
     #[must_use]
     pub fn within(&self) -> Option<&str> {
-        self.transport.association().or(self.session.as_deref())
+        self.transport.association().or(self.session.as_deref()).or(self.coupled.as_deref())
     }
 
     /// Number of flows that this one stands for.
@@ -114,6 +124,10 @@ impl Flow {
     pub fn members(&self) -> usize {
         self.count.map_or(1, |count| count as usize)
     }
+}
+
+const fn one() -> f64 {
+    1.0
 }
 
 /// IP version.

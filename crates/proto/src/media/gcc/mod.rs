@@ -36,8 +36,9 @@ use throughput::Throughput;
 config! {
     /// Parameters of GCC. All other values are libwebrtc's.
     pub struct Config {
-        /// The rate's lower bound, which libwebrtc takes from the encoders: 30 kbit/s for video.
-        min: Rate = Rate::from_bps(30_000),
+        /// The rate's lower bound. Absent: what the session's sources need at least, with all headers, as libwebrtc
+        /// adds it up; there the least of video is 30 kbit/s.
+        min: Option<Rate> = None,
         /// The first rate, at most `max`.
         start: Rate = Rate::from_bps(300_000),
         /// What all sources together can use, as libwebrtc takes it from the encoders. The estimate can be
@@ -53,12 +54,16 @@ config! {
 impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
         let mut errors = ConfigErrors::default();
-        if self.min < LEAST {
-            errors.add("min", format!("{} is below {LEAST}, the least of libwebrtc", self.min));
+        let (min, least) = match self.min {
+            Some(min) => (min, format!("`min` ({min})")),
+            None => (LEAST, format!("{LEAST}, the least of libwebrtc")),
+        };
+        if min < LEAST {
+            errors.add("min", format!("{min} is below {LEAST}, the least of libwebrtc"));
         }
         for (key, rate) in [("start", self.start), ("max", self.max)] {
-            if rate < self.min {
-                errors.add(key, format!("{rate} is below `min` ({})", self.min));
+            if rate < min {
+                errors.add(key, format!("{rate} is below {least}"));
             }
             if rate > MOST {
                 errors.add(key, format!("{rate} is above {MOST}, the most of libwebrtc"));
@@ -70,6 +75,8 @@ impl Validate for Config {
 
 /// Bounds of libwebrtc's rates.
 const LEAST: Rate = Rate::from_bps(MIN as u64);
+/// The least of video in libwebrtc.
+const VIDEO: Rate = Rate::from_bps(30_000);
 const MOST: Rate = Rate::from_bps(MAX as u64);
 
 impl MediaControllerConfig for Config {
@@ -253,7 +260,8 @@ struct Last {
 impl Gcc {
     fn new(config: &Config) -> Self {
         let rate = |rate: Rate| rate.as_bps() as Bps;
-        let (min, start) = (rate(config.min), rate(config.start.min(config.max)));
+        let min = rate(config.min.unwrap_or(VIDEO));
+        let start = rate(config.start.min(config.max));
         Self {
             min,
             most: rate(config.max),
@@ -453,6 +461,14 @@ impl ReportedLoss {
 }
 
 impl MediaController for Gcc {
+    fn on_sources(&mut self, least: Rate) {
+        if self.config.min.is_none() && self.begun.is_none() {
+            let config = std::mem::take(&mut self.config);
+            *self = Self::new(&Config { min: Some(least.clamp(LEAST, config.max)), ..config });
+            // Another source may come.
+            self.config.min = None;
+        }
+    }
     fn on_sent(&mut self, now: Instant, sent: &Sent) -> bool {
         let now = self.begin(now);
         let at = now / 1000 * 1000;

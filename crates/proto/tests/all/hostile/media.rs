@@ -32,21 +32,21 @@ fn controllers() -> [Config; 8] {
     [
         Config::Gcc(gcc::Config::default()),
         Config::Gcc(gcc::Config {
-            min: Rate::from_bps(5000),
+            min: Some(Rate::from_bps(5000)),
             start: mbps(1000),
             max: mbps(1000),
             alr_probing: true,
             ..Default::default()
         }),
         Config::Gcc(gcc::Config {
-            min: Rate::from_bps(5000),
+            min: Some(Rate::from_bps(5000)),
             start: Rate::from_bps(5000),
             max: Rate::from_bps(5000),
             alr_probing: true,
             ..Default::default()
         }),
         Config::Gcc(gcc::Config {
-            min: mbps(1000),
+            min: Some(mbps(1000)),
             start: mbps(1000),
             max: mbps(1000),
             alr_probing: true,
@@ -55,7 +55,7 @@ fn controllers() -> [Config; 8] {
         Config::Nada(nada::Config::default()),
         Config::Nada(wide),
         Config::Nada(narrow),
-        Config::Fixed(breaker::Config { rate: mbps(1), circuit_breaker: true }),
+        Config::Fixed(breaker::Config { rate: mbps(1), pacing: None, circuit_breaker: true }),
     ]
 }
 
