@@ -42,7 +42,7 @@ SECONDS = 8
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add pictures, sounds and the gallery."""
-    for path, content in (*front(), *playout(), *listening(), *gallery()):
+    for path, content in (*front(), *today(), *playout(), *listening(), *gallery()):
         if known := files.get_file_from_path(path):
             files.remove(known)
         files.append(File.generated(config, path, content=content))
@@ -150,6 +150,45 @@ def front() -> Iterator[tuple[str, bytes]]:
             ax.tick_params(labelbottom=ax is panels[-1])
         panels[-1].set_xlabel("time / s")
         yield "images/first-call.png", figures.png(figure)
+
+
+def today() -> Iterator[tuple[str, bytes]]:
+    """The picture of a call of today over a mobile link, in three of its ways."""
+    from matplotlib import pyplot
+
+    scenario = tomllib.loads((SCENARIOS / "today.toml").read_text(encoding="utf-8"))
+    networks, ways = scenario.pop("axes")
+    del scenario["replications"]
+    scenario["record"] = {"interval": "500ms"}
+    scenario["links"]["access"] = networks["values"][networks["labels"].index("LTE")]
+    file = scenario["flows"]["sound"]["source"]["file"]
+    scenario["flows"]["sound"]["source"]["file"] = str((SCENARIOS / file).resolve())
+    shown = {"GCC": "#c2410c", "TFRC-TB": "#7c3aed", "UDP, fixed rate": "#1d4ed8"}
+    with figures.styled():
+        figure, (rate, delay) = pyplot.subplots(2, figsize=(8, 4.5), sharex=True, layout="constrained")
+        for way, colour in shown.items():
+            settings = ways["values"][ways["labels"].index(way)]
+            for path, value in zip(ways["paths"], settings, strict=True):
+                _, flow, key = path.split(".")
+                scenario["flows"][flow][key] = value
+            result = talkspurt.run(scenario)
+            series = result.series("picture")
+            style = {"color": colour, "linewidth": 1.5, "label": way}
+            rate.plot(series["time_s"], series["received_bytes"] * 8 / 0.5 / 1e6, **style)
+            frames = result.frames("sound").filter(pl.col("playout_s").is_not_null())
+            late = (frames["playout_s"] - frames["captured_s"]) * 1e3
+            delay.plot(frames["captured_s"], late, **style)
+        steps = result.link_series("access").select("time_s", "capacity_bps")
+        rate.plot(steps["time_s"], steps["capacity_bps"] / 1e6, color="#6b737c", label="capacity")
+        rate.set_ylim(0, 2)
+        rate.set_title("rate of the picture / (Mbit/s)", loc="left", fontsize=10)
+        delay.set_title("mouth-to-ear delay of the sound / ms", loc="left", fontsize=10)
+        for axes in (rate, delay):
+            axes.axvspan(15, 45, color="#6b737c", alpha=0.1)
+        delay.set_xlim(0, 60)
+        delay.set_xlabel("time / s; an upload lasts from 15 to 45 s")
+        rate.legend(loc="upper left", ncols=4)
+        yield "images/today.png", figures.png(figure)
 
 
 def answer() -> str:

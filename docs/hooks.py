@@ -357,8 +357,8 @@ if __name__ == "__main__":
         page.write_text(gallery.filled(text), encoding="utf-8")
 
     # Sounds are made when the pages are built.
-    kept = ("images/first-call.png", "images/playout.png", "images/thumbnails/")
-    made = (*gallery.front(), *gallery.playout(), *gallery.gallery())
+    kept = tuple(f"images/{name}" for name in ("first-call.png", "today.png", "playout.png", "thumb"))
+    made = (*gallery.front(), *gallery.today(), *gallery.playout(), *gallery.gallery())
     more = (one for one in made if one[0].startswith(kept))
     for path, picture in (*pictures(), *more):
         file = Path(__file__).parent / path
