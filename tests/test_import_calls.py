@@ -349,6 +349,19 @@ def test_captured_sound_is_heard(tmp_path):
     assert headers.calls == ["rtp-1"] and not headers.heard
 
 
+def test_sound_of_two_captures_is_that_of_each_direction(tmp_path):
+    """The upstream capture of a direction is either file."""
+    tone, noise = bytes(0x80 + i % 40 for i in range(160)), bytes(range(160))
+    ahead, back = speech(100, payload=tone), speech(100, ssrc=9, payload=noise, back=True)
+    here = written(tmp_path / "here.pcap", [*ahead, *((t + 0.03, data) for t, data in back)])
+    strange = [(0, datagram(bytes(333), ports=(9, 9)))]
+    there = [*strange, *((t + 0.03, data) for t, data in ahead), *back]
+    both = read([here, written(tmp_path / "there.pcap", there)])
+    for name, packets in (("rtp-1", ahead), ("rtp-1.reverse", back)):
+        alone = imported(tmp_path, packets).audio("rtp-1")
+        assert both.audio(name).sent_pcm == alone.sent_pcm, name
+
+
 def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
     """With its delays and losses, the same call has the same arrivals, up to the constant delay."""
     run = talkspurt.load(simulated / "run")

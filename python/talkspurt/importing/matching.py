@@ -19,7 +19,11 @@ def both(points: list[Point], made: Flows) -> None:
     ends = [point.rows[0]["t"] for point in points], [point.rows[-1]["t"] for point in points]
     found, others = (Demultiplexer(point.rows, point.sessions).found for point in points)
     there = {_key(one, at): rows for one in others for at, (_, rows) in enumerate(one.parts)}
-    made.data = points[0].data
+    made.data = b"".join(point.data for point in points)
+    for row in points[1].rows:
+        if row["payload_at"] is not None:
+            row["payload_at"] += len(points[0].data)
+            row["payload_end"] += len(points[0].data)
     least: dict[int, list[float]] = {0: [], 1: []}
     one_sided = 0
     for one in found:

@@ -130,7 +130,7 @@ def import_trace(
         trace = capture.read(points, delay_s=delay_s, offset_s=clock_offset_s)
         trace.notes += capture.ONE_POINT if len(points) == 1 else ()
     # A log has no media.
-    tables = Tables(trace, buffer, b"" if kinds[0] == "event log" else contents[0])
+    tables = Tables(trace, buffer, b"" if kinds[0] == "event log" else b"".join(contents))
     if as_network is not None:
         network.export(Path(as_network), trace, tables.flows_told, overwrite=overwrite)
     return _result(paths, contents, trace, tables, began)
