@@ -362,6 +362,110 @@ def test_sound_of_two_captures_is_that_of_each_direction(tmp_path):
         assert both.audio(name).sent_pcm == alone.sent_pcm, name
 
 
+def random_bytes(count, size):
+    from random import Random
+
+    rng = Random(1)
+    return [rng.randbytes(size) for _ in range(count)]
+
+
+@pytest.mark.parametrize("how", ["tag", "dtls", "sdp"])
+def test_encrypted_payload_is_not_heard(how, tmp_path):
+    """SRTP with a tag and a master key identifier (RFC 3711 §3.1), or as keys and descriptions say."""
+    size = 174 if how == "tag" else 160
+    call = [
+        (i / 50, datagram(rtp(i, 160 * i, payload=data)))
+        for i, data in enumerate(random_bytes(100, size))
+    ]
+    if how == "dtls":
+        call.append((0.001, datagram(dtls(22, 1))))
+    if how == "sdp":
+        offer = OFFER.replace("RTP/AVP 96 101", "RTP/SAVP 0")
+        call.append((0.001, datagram(offer.encode(), ports=(5060, 5060))))
+    result = imported(tmp_path, call)
+    assert row_of(result, "rtp-1")["mos"] == pytest.approx(4.41, abs=0.01)
+    assert not result.heard
+    assert "rtp-1: its payload is encrypted, and cannot be heard" in notes(result)
+
+
+def notes(result):
+    return " ".join(result.manifest["imported"]["notes"])
+
+
+def test_encrypted_opus_is_known_by_its_first_bytes(tmp_path):
+    call = [
+        (i / 50, datagram(rtp(i, 960 * i, 111, payload=data)))
+        for i, data in enumerate(random_bytes(100, 80))
+        if i != 50
+    ]
+    result = imported(tmp_path, call, payloads={111: "opus"})
+    assert row_of(result, "rtp-1")["recovered_packets"] is None and not result.heard
+    assert "in-band FEC" in notes(result)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_payload_type_means_what_the_last_description_says(again, tmp_path):
+    """A second call on the same ports, of another source; or, against RFC 3264 §8.3.2, of the same."""
+    other = OFFER.replace("opus/48000/2", "G726-32/8000")
+    call = speech(200, kind=96, ticks=960, payload=bytes(60))
+    second = [
+        (10 + i / 50, datagram(rtp(300 + i, 10**6 + 160 * i, 96, 7 if again else 8, bytes(80))))
+        for i in range(200)
+    ]
+    offers = [(t, datagram(text.encode(), ports=(5060, 5060)))
+              for t, text in ((-1, OFFER), (9, other))]  # fmt: skip
+    result = imported(tmp_path, call + second + offers)
+    rows = [row for row in result.flows.to_dicts() if row["transport"] == "udp"][1:]
+    if again:
+        assert rows[0]["mos"] is rows[0]["estimated_mos"] is None
+        assert "gives payload type 96 another meaning" in notes(result)
+        return
+    facts = result.manifest["imported"]["flows"]
+    assert [facts[f"rtp-{n}"]["encoding"] for n in (1, 2)] == ["opus", "G726-32"]
+    assert [row["concealed_ratio"] for row in rows] == [0, 0]
+
+
+def test_packets_of_another_clock_are_no_late_speech(tmp_path):
+    call = speech(150)
+    call += [(3 + i / 50, datagram(rtp(250 + i, 24_000 + 960 * i, 111))) for i in range(100)]
+    result = imported(tmp_path, call, payloads={111: "opus/48000"})
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [250, 250, 0]
+    assert (row["late_packets"], row["concealed_ratio"], row["jitter_s"]) == (0, 0, 0)
+    assert "100 packets of opus are not played: their clock is another one" in notes(result)
+
+
+@pytest.mark.parametrize("jump", [-12, 3600])
+def test_a_clock_of_a_capture_that_is_set_gives_no_score(jump, tmp_path):
+    file = tmp_path / "call.pcap"
+    ahead, behind = speech(300)[:150], speech(300)[150:]
+    written(file, ahead)
+    later = written(tmp_path / "later.pcap", [(t + jump, data) for t, data in behind])
+    file.write_bytes(file.read_bytes() + later.read_bytes()[24:])
+    result = read([file])
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [300, 300, 0]
+    assert row["mos"] is row["jitter_s"] is None
+    assert f"the clock of the capture jumps by {jump} s" in notes(result)
+
+
+def test_packets_that_waited_long_are_scored(tmp_path):
+    """A path that holds packets for 15 s delivers them at once."""
+    call = [(max(t, 18.0) if t > 3 else t, data) for t, data in speech(1500)]
+    result = imported(tmp_path, call)
+    assert row_of(result, "rtp-1")["concealed_ratio"] > 0.1
+    assert "jumps" not in notes(result)
+
+
+@pytest.mark.parametrize("name", ["L16/16000", "iLBC", "AMR-WB", "EVS"])
+def test_speech_that_is_not_played_is_said(name, tmp_path):
+    call = speech(100, kind=97, payload=bytes(61))
+    result = imported(tmp_path, call, payloads={97: name})
+    said = f"rtp-1: no playout and no score of {name.partition('/')[0]}"
+    assert said in notes(result) and row_of(result, "rtp-1")["mos"] is None
+    assert "no playout" not in notes(imported(tmp_path, call, payloads={97: "VP8"}))
+
+
 def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
     """With its delays and losses, the same call has the same arrivals, up to the constant delay."""
     run = talkspurt.load(simulated / "run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +21,7 @@ from talkspurt.importing.conversations import (
     Row,
 )
 from talkspurt.importing.model import Packet, Speech, Way
-from talkspurt.importing.sessions import Sessions
+from talkspurt.importing.sessions import Payload, Sessions
 from talkspurt.importing.spans import fresh_bytes
 
 
@@ -56,6 +57,7 @@ class Flows:
     def add(self, found: Found, parts: list[Part]) -> list[Way]:
         """A flow of one or two directions; the first sends data, and opened if both do."""
         talk, kind = found.talk, found.kind
+        hidden = kind == "rtp" and _is_encrypted(talk)
         flow = self.name(kind)
         added = []
         for number, (side, (end, rows)) in enumerate(zip(("from", "to"), parts, strict=False)):
@@ -71,8 +73,7 @@ class Flows:
                     "is not known"
                 )
             if media:
-                self._media(way, rows, (end, other, found.ssrcs[number]))
-                self._redundancy(way, is_encrypted=_is_encrypted(talk))
+                self._media(way, rows, (end, other, found.ssrcs[number]), is_encrypted=hidden)
             added.append(way)
         if kind == "rtp":
             self.media.setdefault(id(talk), []).append((found, added, parts))
@@ -88,51 +89,38 @@ class Flows:
         for flows in self.media.values():
             reports.add(flows)
 
-    def _redundancy(self, way: Way, *, is_encrypted: bool) -> None:
-        """Say whether Opus may have repeated what was lost, in payload that cannot be read."""
-        speech = way.speech
-        if speech is None or speech.codec != "opus":
-            return
-        if is_encrypted or not any(packet.payload for packet in way.packets):
-            speech.is_readable = False
-            speech.notes.append(HIDDEN)
-            self.note(HIDDEN)
-
-    def _media(self, way: Way, rows: list[Row], stream: tuple[End, End, int]) -> None:
-        here, there, ssrc = stream
+    def _media(
+        self, way: Way, rows: list[Row], stream: tuple[End, End, int], *, is_encrypted: bool
+    ) -> None:
         data = [row for row in rows if row["role"] == DATA and row["packet"] is not None]
-        names = {
-            kind: payload.name
-            for kind in {row["rtp_type"] for row in data}
-            if (payload := self.sessions.payload(here, there, ssrc, kind)) is not None
-        }
-        # Of redundant data, the primary encoding (RFC 2198).
-        kind = Counter(row["rtp_type"] for row in data).most_common(1)[0][0]
-        known = self.sessions.payload(here, there, ssrc, kind)
-        red = None
-        if names.get(kind) == "RED" and (red := rtp.redundancy(data, kind, self.data)):
-            known = self.sessions.payload(here, there, ssrc, red.primary) or known
-            way.facts["redundant_blocks"] = red.blocks
+        it = self._source(stream, data, is_encrypted=is_encrypted)
+        known = it.known
         name, clock = (known.encoding, known.clock_hz) if known else (None, None)
         way.facts |= {
-            "ssrc": ssrc, "payload_type": kind, "encoding": name, "clock_hz": clock
+            "ssrc": stream[2], "payload_type": it.kind, "encoding": name, "clock_hz": clock
         }  # fmt: skip
+        if it.red is not None:
+            way.facts["redundant_blocks"] = it.red.blocks
         if len(data) <= SHORT:
             return
-        if clock is None:
+        if known is None or clock is None:
             self.note(
-                f"payload type {kind} is dynamic, and its clock not known: no jitter by RFC 3550 "
-                f"and no MOS; --payload {kind}=ENCODING/CLOCK or --sdp FILE names it"
+                f"payload type {it.kind} is dynamic, and its clock not known: no jitter by RFC "
+                f"3550 and no MOS; --payload {it.kind}=ENCODING/CLOCK or --sdp FILE names it"
             )
             return
-        # Copies of packets, and events (RFC 4733), are not part of the sound.
-        events = rtp.event_types(data, kind, names)
-        media = [row for row in data if row["rtp_type"] not in events]
+        media = self._of_one_clock(way, it, clock)
+        if jump := rtp.clock_jump_s(media, clock):
+            self.note(
+                f"{way.name}: the clock of the capture jumps by {jump:.0f} s while the source goes "
+                "on: no playout and no score"
+            )
+            return
         stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
         for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
             row["media_s"] = time
         frame = rtp.frame_s(media, stamps, clock)
-        if known is not None and known.name in rtp.CODECS:
+        if known.name in rtp.CODECS:
             every, media = media, rtp.sounding(media)
             if padding := len(every) - len(media):
                 way.facts["padding_packets"] = padding
@@ -140,26 +128,113 @@ class Flows:
         for row in media:
             packet = row["packet"]
             packet.media_s = row["media_s"]
-            packet.noise = row["rtp_type"] == COMFORT_NOISE or names.get(row["rtp_type"]) == "CN"
+            packet.noise = row["rtp_type"] == COMFORT_NOISE or it.names.get(row["rtp_type"]) == "CN"
             packet.marker = bool(row["rtp_marker"])
             # Another encoding is played, but nothing decodes it, nor what was cut off.
             at, end = row["payload_at"], row["payload_end"]
-            if row["rtp_type"] == kind and at is not None and end - at == rtp.media_bytes(row):
+            if row["rtp_type"] == it.kind and at is not None and end - at == rtp.media_bytes(row):
                 packet.payload = at, end
+        speed = self._drift(way, media, clock)
+        if it.changes:
+            self.note(
+                f"{way.name}: a later session description gives payload type {it.kind} another "
+                "meaning: no playout and no score"
+            )
+            return
+        codec = rtp.codec(known, media, frame) if frame and media else None
+        if codec is None or frame is None:
+            if rtp.may_be_speech(known):
+                self.note(f"{way.name}: {rtp.UNPLAYED.format(name)}")
+            return
+        ppm = speed.ppm if speed is not None and speed.is_clock else 0.0
+        transit = min(row["t"] - row["media_s"] * (1 + ppm * 1e-6) for row in media)
+        way.source = "speech"
+        settings = rtp.settings(codec, media, frame, it.red)
+        notes = [speed.assumed()] if ppm and speed is not None else []
+        way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
+        self._hearing(way, it, [row for row in media if row["packet"].payload])
+
+    def _source(
+        self, stream: tuple[End, End, int], data: list[Row], *, is_encrypted: bool
+    ) -> Source:
+        """What a source sends, as it was described when its first packet passed."""
+        begin, end = data[0]["time_ns"], data[-1]["time_ns"]
+        is_encrypted = is_encrypted or self.sessions.encrypts(*stream, begin)
+        meanings = {
+            kind: payload
+            for kind in {row["rtp_type"] for row in data}
+            if (payload := self.sessions.payload(*stream, kind, begin)) is not None
+        }
+        kind = Counter(row["rtp_type"] for row in data).most_common(1)[0][0]
+        known = meanings.get(kind)
+        changes = known is not None and self.sessions.payload(*stream, kind, end) != known
+        red = None
+        if known is not None and known.name == "RED" and not is_encrypted:
+            # Of redundant data, the primary encoding (RFC 2198).
+            red = rtp.redundancy(data, kind, self.data)
+            if red is not None:
+                known = self.sessions.payload(*stream, red.primary, begin) or known
+        return Source(data, kind, known, meanings, red, changes, is_encrypted)
+
+    def _of_one_clock(self, way: Way, it: Source, clock: int) -> list[Row]:
+        """Without events (RFC 4733), and packets whose timestamps are of another clock."""
+        others = rtp.event_types(it.data, it.kind, it.names)
+        for kind, meaning in it.meanings.items():
+            if kind in {it.kind, *others} or meaning.clock_hz == clock or meaning.name == "CN":
+                continue
+            others.add(kind)
+            count = sum(row["rtp_type"] == kind for row in it.data)
+            self.note(
+                f"{way.name}: {count} packets of {meaning.encoding} are not played: their clock is "
+                "another one"
+            )
+        return [row for row in it.data if row["rtp_type"] not in others]
+
+    def _drift(self, way: Way, media: list[Row], clock: int) -> drift.Drift | None:
         speed = drift.found([(row["media_s"], row["t"]) for row in media])
         if speed is not None:
             way.facts |= speed.facts()
             if note := speed.note(way.name, clock):
                 self.note(note)
-        codec = rtp.codec(known, media, frame) if known and frame and media else None
-        if codec is None or frame is None:
-            return
-        ppm = speed.ppm if speed is not None and speed.is_clock else 0.0
-        transit = min(row["t"] - row["media_s"] * (1 + ppm * 1e-6) for row in media)
-        way.source = "speech"
-        settings = rtp.settings(codec, media, frame, red)
-        notes = [speed.assumed()] if ppm and speed is not None else []
-        way.speech = Speech(codec, frame, transit, self.delay_s, ppm, settings, notes)
+        return speed
+
+    def _hearing(self, way: Way, it: Source, whole: list[Row]) -> None:
+        """Say whether payload cannot be read: Opus may have repeated in it what was lost."""
+        assert way.speech is not None
+        codec, frame = way.speech.codec, way.speech.packet_s
+        if it.is_encrypted or (it.red is None and rtp.is_encrypted(codec, whole, frame, self.data)):
+            for row in whole:
+                row["packet"].payload = None
+            if codec != "opus" and whole:
+                self.note(f"{way.name}: its payload is encrypted, and cannot be heard")
+        if codec == "opus" and not any(row["packet"].payload for row in whole):
+            way.speech.is_readable = False
+            way.speech.notes.append(HIDDEN)
+            self.note(HIDDEN)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source of RTP: its packets, and what their payload types mean.
+
+    Attributes:
+        kind: the type of most packets.
+        known: its meaning; of redundant data, that of the primary encoding.
+        changes: whether a later description gives it another meaning.
+    """
+
+    data: list[Row]
+    kind: int
+    known: Payload | None
+    meanings: dict[int, Payload]
+    red: rtp.Red | None
+    changes: bool
+    is_encrypted: bool
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Encodings in capitals, by type."""
+        return {kind: payload.name for kind, payload in self.meanings.items()}
 
 
 HIDDEN = (

@@ -72,4 +72,4 @@ class Point:
             elif row["content"] == "dtls":
                 row["application_data"] = self.data[at] in APPLICATION_DATA
             elif row["content"] in (None, "other") and b"v=0" in (text := self.data[at:end]):
-                self.sessions.add(json.loads(_core.sdp(text, cut) or "[]"))
+                self.sessions.add(json.loads(_core.sdp(text, cut) or "[]"), row["time_ns"])

@@ -85,6 +85,30 @@ def event_types(rows: list[Row], main: int, names: dict[int, str]) -> set[int]:
     }
 
 
+SET_S = 10.0
+"""A clock that is set by less cannot be told from a path that holds packets."""
+
+
+def clock_jump_s(rows: list[Row], clock: int) -> float | None:
+    """By how much the clock of the capture was set amid a stream; None if it was not.
+
+    The next frame of the file has the next number and timestamp, and nothing that follows is as
+    fast or as slow as what came before.
+    """
+    rows = sorted(rows, key=lambda row: row["frame"])
+    stamps = unwrapped([row["rtp_timestamp"] for row in rows], 32)
+    transits = [row["t"] - stamp / clock for row, stamp in zip(rows, stamps, strict=True)]
+    for place, (one, two) in enumerate(pairwise(rows), 1):
+        jump = transits[place] - transits[place - 1]
+        follows = (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1
+        step = (stamps[place] - stamps[place - 1]) / clock
+        if abs(jump) > SET_S and follows and 0 <= step < SET_S:
+            least = min(transits[place:]) - min(transits[:place])
+            if abs(least) > SET_S:
+                return jump
+    return None
+
+
 BACK_S, AHEAD_S = 1.0, 5.0
 """A step of the timestamp by more, backwards or ahead of the time that passed, is a new clock."""
 
@@ -192,6 +216,34 @@ def codec(payload: Payload, media: list[Row], frame: float) -> str | None:
         mode = AMR_KBPS.get((most - 1 - frames) // frames)
         return f"amr-{mode}" if mode else None
     return name
+
+
+UNPLAYED = "no playout and no score of {}: no codec of scenarios has packets like these"
+
+
+def may_be_speech(payload: Payload) -> bool:
+    """Whether an encoding is none of video (RFC 3551 §5), text, events, or repair."""
+    return payload.clock_hz != 90_000 and payload.name not in NO_SPEECH
+
+
+NO_SPEECH = {"TELEPHONE-EVENT", "CN", "RED", "RTX", "ULPFEC", "FLEXFEC", "FLEXFEC-03", "T140"}
+RATES = {"pcmu": 8000, "pcma": 8000, "g722": 8000, "g726-40": 5000, "g726-32": 4000,
+         "g726-24": 3000, "g726-16": 2000}  # fmt: skip
+"""Bytes a second of codecs of a constant rate (RFC 3551 §4.5)."""
+MOST_HEADS, FEWEST_HEADS = 100, 10
+
+
+def is_encrypted(codec: str, media: list[Row], frame: float, data: bytes) -> bool:
+    """Whether payload that was captured cannot be that of its codec: SRTP (RFC 3711 §3.1).
+
+    Its tag makes packets longer. The first bytes of Opus, without the code of their number of
+    frames, are few (RFC 6716 §3.1); encrypted ones are random.
+    """
+    if rate := RATES.get(codec):
+        sizes = Counter(media_bytes(row) for row in media)
+        return bool(sizes) and sizes.most_common(1)[0][0] > round(rate * frame)
+    heads = [data[row["payload_at"]] >> 2 for row in media[:MOST_HEADS]]
+    return codec == "opus" and len(heads) >= FEWEST_HEADS and 3 * len(set(heads)) > len(heads)
 
 
 def settings(codec: str, media: list[Row], frame: float, red: Red | None) -> dict[str, Any]:
