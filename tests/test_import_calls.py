@@ -12,6 +12,7 @@ from captures import ipv4, written
 from command import refused, succeed
 from conftest import row_of
 from talkspurt import import_trace as read
+from talkspurt.analysis.answer import answer
 from talkspurt.importing import drift
 
 HERE, THERE = (10, 0, 0, 1), (10, 0, 0, 2)
@@ -466,6 +467,41 @@ def test_speech_that_is_not_played_is_said(name, tmp_path):
     assert "no playout" not in notes(imported(tmp_path, call, payloads={97: "VP8"}))
 
 
+def two_recordings(tmp_path, begin):
+    """Of one call, at its sender, and 30 ms later at its receiver, whose packets pass first there."""
+    ahead, back = speech(300), speech(300, ssrc=9, back=True)
+    here = [*ahead, *((t + 0.03, data) for t, data in back)]
+    there = [*((t + 0.03, data) for t, data in ahead if round(50 * t) % 6), *back]
+    return [
+        written(tmp_path / f"{name}.pcap", [(begin + t, data) for t, data in packets])
+        for name, packets in (("here", here), ("there", there))
+    ]
+
+
+def test_recordings_of_one_call_are_no_options(tmp_path):
+    here, there = (read([file]) for file in two_recordings(tmp_path, 1.7e9))
+    # Silence at the end of a call: another buffer is another option.
+    other = read([tmp_path / "there.pcap"], playout="500ms", delay_s=0.3)
+    found = answer(talkspurt.compare({"a": here, "b": there, "c": other}))
+    (first, *_) = found.notes
+    assert first.startswith("a, b and c record the same call in 2 files")
+    assert "7: rtp-1 of a, rtp-1.reverse of b, rtp-1.reverse of c" in first
+    asked = {question["flow"]: {it["label"] for it in question["options"]}
+             for question in found.questions}  # fmt: skip
+    recording = "of recording 2 (there.pcap)"
+    assert asked == {f"rtp-1 {recording}": {"b", "c"}, f"rtp-1.reverse {recording}": {"b", "c"}}
+
+
+@pytest.mark.parametrize(("begin", "later"), [(0, 0), (1.7e9, 10)])
+def test_other_calls_of_the_same_source_are_options(begin, later, tmp_path):
+    """Simulated ones, and those that follow each other."""
+    here, _ = (read([file]) for file in two_recordings(tmp_path, begin))
+    _, there = (read([file]) for file in two_recordings(tmp_path, begin + later))
+    found = answer(talkspurt.compare({"a": here, "b": there}))
+    assert {question["flow"] for question in found.questions} == {"rtp-1", "rtp-1.reverse"}
+    assert not any("record the same call" in note for note in found.notes)
+
+
 def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
     """With its delays and losses, the same call has the same arrivals, up to the constant delay."""
     run = talkspurt.load(simulated / "run")
@@ -614,8 +650,11 @@ def test_redundancy_is_not_known_where_payload_cannot_be_read(how, tmp_path):
     assert row["missing_packets"] == 3
     assert row["recovered_packets"] == (0 if how == "plain" else None)
     assert ("is an upper limit" in row["quality_note"]) == (how != "plain")
-    notes = " ".join(result.manifest["imported"]["notes"])
-    assert ("in-band FEC" in notes) == (how != "plain")
+    assert ("in-band FEC" in notes(result)) == (how != "plain")
+    said = "rtp-1: the payload of Opus cannot be read"
+    assert any(note.startswith(said) for note in answer(result).notes) == (how != "plain")
+    told = succeed("import", file, "--payload", "111=opus", "-o", tmp_path / "o", "--no-report")
+    assert ("unheard at most 1.50" in told.stdout) == (how != "plain")
 
 
 def test_a_capture_as_modified_by_kuznetzov(tmp_path):

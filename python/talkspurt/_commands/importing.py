@@ -114,6 +114,8 @@ SAID = ("goodput_bps", "jitter_s", "concealed_ratio", "mos", "estimated_mos")
 
 
 def _say(result: Result, folder: Path, *, report: bool) -> None:
+    from talkspurt.analysis.answer import LIMIT
+
     imported = result.manifest["imported"]
     for row in result.flows.iter_rows(named=True):
         counts = {
@@ -123,8 +125,9 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
         said = ", ".join(
             f"{'unknown' if count is None else count} {what}" for what, count in counts.items()
         )
+        at_most = {"concealed_ratio": "at most "} if LIMIT in (row["quality_note"] or "") else {}
         known = "".join(
-            f"; {one.label} {one.of(row, unit=True)}"
+            f"; {one.label} {at_most.get(one.name, '')}{one.of(row, unit=True)}"
             for one in map(column, SAID)
             if row[one.name] is not None
         )
