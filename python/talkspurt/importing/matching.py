@@ -1,8 +1,12 @@
-"""The flows that two captures have in common, with loss and delay between them."""
+"""The flows that two captures or event logs have in common, with loss and delay between them.
+
+A log has neither addresses nor other headers below RTP: streams in it are known by their sources.
+"""
 
 from __future__ import annotations
 
 import statistics
+from itertools import chain
 from typing import Any
 
 from talkspurt._text.escaping import visible
@@ -17,9 +21,16 @@ from talkspurt.importing.spans import fresh_bytes
 def both(points: list[Point], made: Flows) -> None:
     """The flows that both captures have, with loss and delay between them."""
     ends = [point.rows[0]["t"] for point in points], [point.rows[-1]["t"] for point in points]
+    by_source = any(point.log is not None for point in points)
     found, others = (Demultiplexer(point.rows, point.sessions).found for point in points)
-    there = {_key(one, at): rows for one in others for at, (_, rows) in enumerate(one.parts)}
+    there = {
+        _key(one, at, by_source): _kept(rows, by_source)
+        for one in others
+        for at, (_, rows) in enumerate(one.parts)
+    }
     made.data = b"".join(point.data for point in points)
+    for row in chain(points[0].rows, points[1].rows) if by_source else ():
+        row["ip_id"] = None
     for row in points[1].rows:
         if row["payload_at"] is not None:
             row["payload_at"] += len(points[0].data)
@@ -28,7 +39,8 @@ def both(points: list[Point], made: Flows) -> None:
     one_sided = 0
     for one in found:
         pairs = [
-            (end, rows, there.pop(_key(one, at), None)) for at, (end, rows) in enumerate(one.parts)
+            (end, _kept(rows, by_source), there.pop(_key(one, at, by_source), None))
+            for at, (end, rows) in enumerate(one.parts)
         ]
         for _, rows, other in pairs:
             if other is None:
@@ -78,9 +90,16 @@ def _leave(rows: list[Row]) -> None:
         row["role"] = ONE_SIDED
 
 
-def _key(found: Found, at: int) -> tuple[Any, ...]:
+def _kept(rows: list[Row], by_source: bool) -> list[Row]:
+    """The packets that can be found in the other capture."""
+    return [row for row in rows if row["rtp_seq"] is not None or not by_source]
+
+
+def _key(found: Found, at: int, by_source: bool) -> tuple[Any, ...]:
     """The same direction of the same flow in either capture."""
     ssrc = found.ssrcs[at] if at < len(found.ssrcs) else None
+    if by_source and ssrc is not None:
+        return (ssrc,)
     return found.kind, frozenset(found.talk.ends), found.parts[at][0], ssrc
 
 

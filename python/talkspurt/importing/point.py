@@ -1,4 +1,4 @@
-"""The packets of a capture file."""
+"""The packets of a capture file, or of an RTC event log."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.importing.conversations import APPLICATION_DATA, CONTROL, Row
 from talkspurt.importing.sessions import Sessions
+from talkspurt.importing.webrtc import eventlog, wire
 
 
 @dataclass
 class Point:
-    """The packets of one capture.
+    """The packets of one capture or log.
 
     Attributes:
         rows: packets of known protocols, in order of time, with their chunks and reports.
         left_out: the frames without a packet, and why.
         untimed: how many of them have no time.
+        log: the log, if it is one.
     """
 
     file: Path
@@ -32,6 +34,7 @@ class Point:
     frames: int
     untimed: int
     sessions: Sessions
+    log: eventlog.EventLog | None = None
 
     @classmethod
     def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
@@ -54,6 +57,21 @@ class Point:
             none = "holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP"
             raise BadInputError(visible(f"{file}: {none}: {found}"))
         point = cls(file, data, rows, left, frames, untimed, sessions)
+        point.look()
+        return point
+
+    @classmethod
+    def of_log(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
+        """An RTC event log, as a capture at its end has its packets."""
+        try:
+            log = eventlog.read(data)
+        except wire.EventLogError as error:
+            raise BadInputError(visible(f"{file}: {error}")) from None
+        rows, reports = eventlog.rows(log)
+        if not rows:
+            raise BadInputError(visible(f"{file}: is an RTC event log without packets of RTP"))
+        sessions.add(eventlog.media(log))
+        point = cls(file, reports, rows, [], len(rows), 0, sessions, log)
         point.look()
         return point
 

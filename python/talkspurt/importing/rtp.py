@@ -97,7 +97,9 @@ def clock_jump_s(rows: list[Row], clock: int) -> float | None:
     """
     rows = sorted(rows, key=lambda row: row["frame"])
     stamps = unwrapped([row["rtp_timestamp"] for row in rows], 32)
-    transits = [row["t"] - stamp / clock for row, stamp in zip(rows, stamps, strict=True)]
+    transits: list[float] = [
+        row["t"] - stamp / clock for row, stamp in zip(rows, stamps, strict=True)
+    ]
     for place, (one, two) in enumerate(pairwise(rows), 1):
         jump = transits[place] - transits[place - 1]
         follows = (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1
