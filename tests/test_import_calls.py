@@ -657,6 +657,41 @@ def test_redundancy_is_not_known_where_payload_cannot_be_read(how, tmp_path):
     assert ("unheard at most 1.50" in told.stdout) == (how != "plain")
 
 
+def as_pcapng(pcap, order="<"):
+    """The packets of a capture in Enhanced Packet Blocks."""
+
+    def block(kind, body):
+        body += bytes(-len(body) % 4)
+        size = struct.pack(order + "I", 12 + len(body))
+        return struct.pack(order + "I", kind) + size + body + size
+
+    out = [block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1)),
+           block(1, struct.pack(order + "HHI", 101, 0, 0))]  # fmt: skip
+    at = 24
+    while at < len(pcap):
+        seconds, nanos, kept, length = struct.unpack_from("<IIII", pcap, at)
+        ticks = seconds * 10**6 + nanos // 1000
+        head = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, kept, length)
+        out.append(block(6, head + pcap[at + 16 : at + 16 + kept]))
+        at += 16 + kept
+    return b"".join(out)
+
+
+@pytest.mark.parametrize("form", ["pcap", "<", ">"])
+def test_a_capture_that_is_cut_is_read_up_to_there(form, tmp_path):
+    data = written(tmp_path / "call.pcap", speech(50)).read_bytes()
+    data = data if form == "pcap" else as_pcapng(data, form)
+    last = 16 + 200 if form == "pcap" else 32 + 200
+    for gone in (1, 5, 199, last - 1):
+        (tmp_path / "cut").write_bytes(data[:-gone])
+        result = read([tmp_path / "cut"])
+        assert counts(result.flows.row(0, named=True)) == [49, 49, 0]
+        first = result.manifest["imported"]["notes"][0]
+        assert first.startswith(f"cut is cut: its last {last - gone} bytes are part of a packet")
+    (tmp_path / "cut").write_bytes(data[:-last])
+    assert "is cut" not in notes(read([tmp_path / "cut"]))
+
+
 def test_a_capture_as_modified_by_kuznetzov(tmp_path):
     plain = written(tmp_path / "plain.pcap", speech(50)).read_bytes()
     out, at = [struct.pack("<I", 0xA1B2CD34), plain[4:24]], 24

@@ -64,7 +64,9 @@ def import_(
     from talkspurt.importing import reading
 
     if not 1 <= len(traces) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures or event logs, found {len(traces)}")
+        raise BadInputError(
+            f"import: expected one trace, or two captures or event logs, found {len(traces)}"
+        )
     faults: list[str] = []
     fault = reading.jitter_buffer(playout)[1]
     faults += [fault] if fault else []

@@ -12,6 +12,7 @@ from talkspurt._lazy import pl
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
 from talkspurt.importing.conversations import APPLICATION_DATA, CONTROL, Row
+from talkspurt.importing.cut import whole_bytes
 from talkspurt.importing.sessions import Sessions
 from talkspurt.importing.webrtc import eventlog, wire
 
@@ -25,6 +26,7 @@ class Point:
         left_out: the frames without a packet, and why.
         untimed: how many of them have no time.
         log: the log, if it is one.
+        cut: bytes at the end, of a packet that is incomplete.
     """
 
     file: Path
@@ -35,12 +37,20 @@ class Point:
     untimed: int
     sessions: Sessions
     log: eventlog.EventLog | None = None
+    cut: int = 0
 
     @classmethod
     def read(cls, file: Path, data: bytes, sessions: Sessions) -> Point:
         """A capture file."""
+        cut = 0
         try:
-            packets, chunks, left_out, frames, untimed = _core.capture(data)
+            try:
+                packets, chunks, left_out, frames, untimed = _core.capture(data)
+            except ValueError:
+                if not (end := whole_bytes(data)) or end == len(data):
+                    raise
+                packets, chunks, left_out, frames, untimed = _core.capture(data[:end])
+                cut = len(data) - end
         except ValueError as error:
             raise BadInputError(visible(f"{file}: {error}")) from None
         rows = pl.DataFrame(packets).sort("time_ns", maintain_order=True).to_dicts()
@@ -56,7 +66,7 @@ class Point:
             found = ", ".join(f"{n} {kind}" for kind, n in Counter(why for _, why in left).items())
             none = "holds no packets of RTP, UDP, TCP, SCTP or DCCP over IP"
             raise BadInputError(visible(f"{file}: {none}: {found}"))
-        point = cls(file, data, rows, left, frames, untimed, sessions)
+        point = cls(file, data, rows, left, frames, untimed, sessions, cut=cut)
         point.look()
         return point
 

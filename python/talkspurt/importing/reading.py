@@ -83,7 +83,9 @@ def import_trace(
     given = [files] if isinstance(files, str | os.PathLike) else files
     paths, payloads = [Path(file) for file in given], payloads or {}
     if not 1 <= len(paths) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures or event logs, found {len(paths)}")
+        raise BadInputError(
+            f"import: expected one trace, or two captures or event logs, found {len(paths)}"
+        )
     faults = unfit(len(paths), delay_s is not None, clock_offset_s != 0)
     meanings: dict[int, Payload] = {}
     for kind, text in payloads.items():
