@@ -235,6 +235,41 @@ def test_retransmissions_are_repair(tmp_path):
     assert counts(result.flows.row(0, named=True)) == [200, 200, 0]
 
 
+@pytest.mark.parametrize("how", ["plain", "late", "dtls"])
+def test_what_is_retransmitted_in_time_is_played(how, tmp_path):
+    """RFC 4588 §4: the number of the packet in front of its payload; behind SRTP it is not read."""
+    described = SDP.replace("96 101", "0 97").replace("96 opus/48000/2", "0 PCMU/8000")
+    described += "a=rtpmap:97 rtx/8000\r\na=fmtp:97 apt=0\r\na=ssrc-group:FID 7 8\r\n"
+    (tmp_path / "rtx.sdp").write_text(described, newline="")
+    tone = bytes(0x80 + i % 40 for i in range(160))
+    call = speech(200, payload=tone)
+    lost = (80, 81, 150)
+    again = [
+        (i / 50 + (0.04 if how != "late" else 1.5),
+         datagram(rtp(i, 160 * i, 97, 8, struct.pack(">H", 100 + i) + tone)))
+        for i in lost[:2]
+    ]  # fmt: skip
+    kept = [packet for i, packet in enumerate(call) if i not in lost]
+    beside = [(0.001, datagram(dtls(22, 1)))] if how == "dtls" else []
+    file = tmp_path / "rtx.sdp"
+    result = imported(tmp_path, kept + again + beside, sdp=file, playout="80ms")
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [200, 197, 3]
+    facts = result.manifest["imported"]["flows"]["rtp-1"]
+    assert facts.get("repaired_packets") == (None if how == "dtls" else 2)
+    fates = result.frames("rtp-1")["fate"].value_counts().rows()
+    assert dict(fates) == {
+        "plain": {"played": 199, "lost": 1}, "late": {"played": 197, "late": 2, "lost": 1},
+        "dtls": {"played": 197, "lost": 3},
+    }[how]  # fmt: skip
+    if how == "plain":
+        whole = imported(tmp_path, call, sdp=file, playout="80ms").audio("rtp-1")
+        heard = result.audio("rtp-1").received
+        gap = slice(140 * 160, None)
+        assert (heard[: gap.start] == whole.received[: gap.start]).all()
+        assert (heard[gap] != whole.received[gap]).any()
+
+
 def red(number):
     """RFC 2198 §3: a copy of the packet before, of G.711, and the packet."""
     head = struct.pack(">I", 1 << 31 | 0 << 24 | 160 << 10 | 160) + b"\x00"

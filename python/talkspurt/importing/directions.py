@@ -101,6 +101,8 @@ class Flows:
         }  # fmt: skip
         if it.red is not None:
             way.facts["redundant_blocks"] = it.red.blocks
+        if not it.is_encrypted:
+            self._originals(rows, stream)
         if len(data) <= SHORT:
             return
         if known is None or clock is None:
@@ -176,6 +178,19 @@ class Flows:
                 known = self.sessions.payload(*stream, red.primary, begin) or known
         return Source(data, kind, known, meanings, red, changes, is_encrypted)
 
+    def _originals(self, rows: list[Row], stream: tuple[End, End, int]) -> None:
+        """The number of the packet that each retransmission repeats (RFC 4588 §4)."""
+        for row in rows:
+            at, end = row["payload_at"], row["payload_end"]
+            if row["role"] != REPAIR or at is None or end < at + ORIGINAL:
+                continue
+            here, there, _ = stream
+            meaning = self.sessions.payload(
+                here, there, row["rtp_ssrc"], row["rtp_type"], row["time_ns"]
+            )
+            if meaning is not None and meaning.name == "RTX":
+                row["original"] = int.from_bytes(self.data[at : at + ORIGINAL], "big")
+
     def _of_one_clock(self, way: Way, it: Source, clock: int) -> list[Row]:
         """Without events (RFC 4733), and packets whose timestamps are of another clock."""
         others = rtp.event_types(it.data, it.kind, it.names)
@@ -237,6 +252,8 @@ class Source:
         return {kind: payload.name for kind, payload in self.meanings.items()}
 
 
+ORIGINAL = 2
+"""Bytes of the number in front of what a retransmission repeats."""
 HIDDEN = (
     "the payload of Opus cannot be read, and may repeat lost speech (in-band FEC): what is unheard "
     "is an upper limit"
@@ -386,6 +403,19 @@ SHORTER = 0.1
 """Of a packet: by how much the time between two may be short of whole packets."""
 
 
+def _repeated(rows: list[Row]) -> dict[int, Row]:
+    """The first retransmission of each packet, by the extended number of the packet."""
+    found: dict[int, Row] = {}
+    last = next((row for row in rows if row["role"] == DATA), None)
+    for row in rows:
+        if row["role"] == DATA:
+            last = row
+        elif last is not None and (original := row.get("original")) is not None:
+            step = (original - last["rtp_seq"] + 32768) % 65536 - 32768
+            found.setdefault(last["order"] + step, row)
+    return found
+
+
 def number(way: Way, rows: list[Row], kind: str) -> None:
     """Numbers the packets in the order in which they were sent, with those that are missing."""
     if not way.counts:
@@ -400,12 +430,20 @@ def number(way: Way, rows: list[Row], kind: str) -> None:
             last = row["order"]
             keys.append((last, 0, row["packet"]))
     there = {order for order, behind, _ in keys if not behind}
+    again = _repeated(rows) if kind == "rtp" else {}
     data = {row["order"]: row for row in rows if row["packet"].data}
     for one, two in pairwise(sorted(data)):
         missing = [order for order in range(one + 1, two) if order not in there]
         times = _missing_s(way, data[one], data[two], len(missing))
         for order, time in zip(missing, times, strict=True):
-            keys.append((order, 0, Packet(0, True, None, None, None, "lost", media_s=time)))
+            packet = Packet(0, True, None, None, None, "lost", media_s=time)
+            if (row := again.get(order)) is not None:
+                way.facts["repaired_packets"] = way.facts.get("repaired_packets", 0) + 1
+                packet.repaired_s, at = row["t"], row["payload_at"] + ORIGINAL
+                packet.payload_bytes = rtp.media_bytes(row) - ORIGINAL
+                if row["payload_end"] - at == packet.payload_bytes:
+                    packet.payload = at, row["payload_end"]
+            keys.append((order, 0, packet))
     keys.sort(key=lambda key: key[:2])
     for number, (_, _, packet) in enumerate(keys):
         packet.number = number

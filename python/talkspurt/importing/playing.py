@@ -100,7 +100,8 @@ class Call:
         rows = [
             (round(((p.media_s or 0.0) - first) * 1e9),
              max(0, ns(self.zero_s + (p.media_s or 0.0) * speed) or 0),
-             ns(p.sent_s), ns(p.received_s), self._length(place), p.marker,
+             ns(p.sent_s), ns(p.repaired_s if p.received_s is None else p.received_s),
+             self._length(place), p.marker,
              p.payload_bytes or 0, p.payload)
             for place, p in enumerate(self.media)
         ]  # fmt: skip
