@@ -437,12 +437,12 @@ def number(way: Way, rows: list[Row], kind: str) -> None:
         times = _missing_s(way, data[one], data[two], len(missing))
         for order, time in zip(missing, times, strict=True):
             packet = Packet(0, True, None, None, None, "lost", media_s=time)
-            if (row := again.get(order)) is not None:
+            if (repair := again.get(order)) is not None:
                 way.facts["repaired_packets"] = way.facts.get("repaired_packets", 0) + 1
-                packet.repaired_s, at = row["t"], row["payload_at"] + ORIGINAL
-                packet.payload_bytes = rtp.media_bytes(row) - ORIGINAL
-                if row["payload_end"] - at == packet.payload_bytes:
-                    packet.payload = at, row["payload_end"]
+                packet.repaired_s, at = repair["t"], repair["payload_at"] + ORIGINAL
+                packet.payload_bytes = rtp.media_bytes(repair) - ORIGINAL
+                if repair["payload_end"] - at == packet.payload_bytes:
+                    packet.payload = at, repair["payload_end"]
             keys.append((order, 0, packet))
     keys.sort(key=lambda key: key[:2])
     for number, (_, _, packet) in enumerate(keys):
