@@ -454,7 +454,7 @@ def test_a_payload_type_means_what_the_last_description_says(again, tmp_path):
     rows = [row for row in result.flows.to_dicts() if row["transport"] == "udp"][1:]
     if again:
         assert rows[0]["mos"] is rows[0]["estimated_mos"] is None
-        assert "gives payload type 96 another meaning" in notes(result)
+        assert "gives its payload type another meaning" in notes(result)
         return
     facts = result.manifest["imported"]["flows"]
     assert [facts[f"rtp-{n}"]["encoding"] for n in (1, 2)] == ["opus", "G726-32"]
@@ -485,6 +485,24 @@ def test_a_clock_of_a_capture_that_is_set_gives_no_score(jump, tmp_path):
     assert f"the clock of the capture jumps by {jump} s" in notes(result)
 
 
+@pytest.mark.parametrize("how", ["clock", "times"])
+def test_media_that_pass_at_another_pace_are_not_scored(how, tmp_path):
+    """As G.722 whose description says 16 kHz, and captures that were made without times."""
+    call = speech(300, kind=9)
+    if how == "clock":
+        result = imported(tmp_path, call, payloads={9: "G722/16000"})
+        spans, clock = (3.0, 6.0), 16000
+    else:
+        result = imported(tmp_path, [(t / 1000, data) for t, data in call])
+        spans, clock = (6.0, 0.0), 8000
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [300, 300, 0]
+    assert row["estimated_mos"] is row["jitter_s"] is row["concealed_ratio"] is None
+    said = "rtp-1: {:.1f} s of media passed in {:.1f} s, so that its clock is not G722/{}"
+    assert said.format(*spans, clock) in notes(result)
+    assert "encrypted" not in notes(result)
+
+
 def test_packets_that_waited_long_are_scored(tmp_path):
     """A path that holds packets for 15 s delivers them at once."""
     call = [(max(t, 18.0) if t > 3 else t, data) for t, data in speech(1500)]
@@ -497,7 +515,7 @@ def test_packets_that_waited_long_are_scored(tmp_path):
 def test_speech_that_is_not_played_is_said(name, tmp_path):
     call = speech(100, kind=97, payload=bytes(61))
     result = imported(tmp_path, call, payloads={97: name})
-    said = f"rtp-1: no playout and no score of {name.partition('/')[0]}"
+    said = f"rtp-1: {name.partition('/')[0]} is no codec of scenarios: no playout and no score"
     assert said in notes(result) and row_of(result, "rtp-1")["mos"] is None
     assert "no playout" not in notes(imported(tmp_path, call, payloads={97: "VP8"}))
 

@@ -112,15 +112,12 @@ class Flows:
             )
             return
         media = self._of_one_clock(way, it, clock)
-        if jump := rtp.clock_jump_s(media, clock):
-            self.note(
-                f"{way.name}: the clock of the capture jumps by {jump:.0f} s while the source goes "
-                "on: no playout and no score"
-            )
-            return
         stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
         for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
             row["media_s"] = time
+        if odd := rtp.odd_clock(media, known):
+            self.note(f"{way.name}: {odd}: no playout and no score")
+            return
         frame = rtp.frame_s(media, stamps, clock)
         if known.name in rtp.CODECS:
             every, media = media, rtp.sounding(media)
@@ -137,16 +134,11 @@ class Flows:
             if row["rtp_type"] == it.kind and at is not None and end - at == rtp.media_bytes(row):
                 packet.payload = at, end
         speed = self._drift(way, media, clock)
-        if it.changes:
-            self.note(
-                f"{way.name}: a later session description gives payload type {it.kind} another "
-                "meaning: no playout and no score"
-            )
-            return
         codec = rtp.codec(known, media, frame) if frame and media else None
-        if codec is None or frame is None:
-            if rtp.may_be_speech(known):
-                self.note(f"{way.name}: {rtp.UNPLAYED.format(name)}")
+        if codec is None or frame is None or it.changes:
+            if it.changes or rtp.may_be_speech(known):
+                why = CHANGES if it.changes else f"{name} is no codec of scenarios"
+                self.note(f"{way.name}: {why}: no playout and no score")
             return
         ppm = speed.ppm if speed is not None and speed.is_clock else 0.0
         transit = min(row["t"] - row["media_s"] * (1 + ppm * 1e-6) for row in media)
@@ -252,6 +244,7 @@ class Source:
         return {kind: payload.name for kind, payload in self.meanings.items()}
 
 
+CHANGES = "a later session description gives its payload type another meaning"
 ORIGINAL = 2
 """Bytes of the number in front of what a retransmission repeats."""
 HIDDEN = (

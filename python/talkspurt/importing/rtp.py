@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -132,6 +133,40 @@ def media_times(rows: list[Row], stamps: list[int], clock: int) -> list[float]:
     return times
 
 
+LEAST_S, LEAST_STEPS, OFF = 2.0, 20, 1.25
+"""Of fewer and shorter steps, and of a smaller factor, a network can be the cause."""
+
+
+def other_pace(rows: list[Row]) -> tuple[float, float] | None:
+    """Seconds of media, and in which they passed, if both the whole and most packets disagree."""
+    pairs = [
+        (two["media_s"] - one["media_s"], two["t"] - one["t"])
+        for one, two in pairwise(rows)
+        if two["order"] == one["order"] + 1 and two["media_s"] > one["media_s"]
+    ]
+    if len(pairs) < LEAST_STEPS:
+        return None
+    media = [row["media_s"] for row in rows]
+    spans = max(media) - min(media), rows[-1]["t"] - rows[0]["t"]
+    steps = statistics.median(step for step, _ in pairs), statistics.median(t for _, t in pairs)
+    slow = all(t > OFF * media for media, t in (spans, steps))
+    fast = all(media > OFF * t for media, t in (spans, steps))
+    return spans if spans[0] > LEAST_S and (slow or fast) else None
+
+
+def odd_clock(media: list[Row], payload: Payload) -> str | None:
+    """What is wrong with the times of a stream, if anything is."""
+    if jump := clock_jump_s(media, payload.clock_hz):
+        return f"the clock of the capture jumps by {jump:.0f} s while the source goes on"
+    if spans := other_pace(media):
+        return (
+            f"{spans[0]:.1f} s of media passed in {spans[1]:.1f} s, so that its clock is not "
+            f"{payload.encoding}/{payload.clock_hz} (--payload), or these are not the times at "
+            "which its packets passed"
+        )
+    return None
+
+
 def media_bytes(row: Row) -> int:
     """Bytes behind the header of RTP, without padding."""
     return int(row["payload_bytes"]) - int(row["rtp_header_bytes"]) - int(row["rtp_padding_bytes"])
@@ -218,9 +253,6 @@ def codec(payload: Payload, media: list[Row], frame: float) -> str | None:
         mode = AMR_KBPS.get((most - 1 - frames) // frames)
         return f"amr-{mode}" if mode else None
     return name
-
-
-UNPLAYED = "no playout and no score of {}: no codec of scenarios has packets like these"
 
 
 def may_be_speech(payload: Payload) -> bool:
