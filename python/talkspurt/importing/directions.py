@@ -19,6 +19,7 @@ from talkspurt.importing.conversations import (
     Found,
     Part,
     Row,
+    without_copies,
 )
 from talkspurt.importing.model import Packet, Speech, Way
 from talkspurt.importing.sessions import Payload, Sessions
@@ -60,13 +61,15 @@ class Flows:
         hidden = kind == "rtp" and _is_encrypted(talk)
         flow = self.name(kind)
         added = []
+        copies = [len(rows) for _, rows in parts]
+        parts = [(end, without_copies(rows)) for end, rows in parts]
         for number, (side, (end, rows)) in enumerate(zip(("from", "to"), parts, strict=False)):
             other = talk.other(end)
             way = Way(flow, side, talk.protocol, "unknown", end[0], other[0])
             way.facts = {"source": _end(end), "destination": _end(other)}
             way.routes = [[self.link(end[0], other[0])]]
             media = kind == "rtp" and number < len(found.ssrcs)
-            _fill(way, rows, kind)
+            _fill(way, rows, kind, copies[number] - len(rows))
             if "restarts" in way.facts:
                 self.note(
                     f"the source of {way.name} restarts with new numbers: what was lost in between "
@@ -290,8 +293,8 @@ DCCP_WINDOW = 100
 """The initial sequence window (RFC 4340 §7.5.2)."""
 
 
-def _fill(way: Way, rows: list[Row], kind: str) -> None:
-    """The packets of a direction as they passed, and what numbers tell."""
+def _fill(way: Way, rows: list[Row], kind: str, copies: int) -> None:
+    """The packets of a direction as they passed, beside so many copies; and what numbers tell."""
     way.sees_sent = False
     way.counts = kind in ("rtp", "dccp")
     numbers, restarts = _numbers(rows, kind)
@@ -299,7 +302,6 @@ def _fill(way: Way, rows: list[Row], kind: str) -> None:
         way.facts["restarts"] = len(restarts)
     fresh, again = fresh_bytes(rows, kind)
     seen: set[int] = set()
-    copies = 0
     for place, row in enumerate(rows):
         row["order"] = place if numbers[place] is None else numbers[place]
         row["restart"] = place in restarts

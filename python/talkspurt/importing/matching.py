@@ -11,7 +11,13 @@ from typing import Any
 
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing.conversations import Demultiplexer, Found, Row
+from talkspurt.importing.conversations import (
+    Demultiplexer,
+    Found,
+    Row,
+    identity,
+    without_copies,
+)
 from talkspurt.importing.directions import Flows
 from talkspurt.importing.model import Hop, Way
 from talkspurt.importing.point import Point
@@ -92,7 +98,8 @@ def _leave(rows: list[Row]) -> None:
 
 def _kept(rows: list[Row], by_source: bool) -> list[Row]:
     """The packets that can be found in the other capture."""
-    return [row for row in rows if row["rtp_seq"] is not None or not by_source]
+    once = without_copies(rows)
+    return [row for row in once if row["rtp_seq"] is not None or not by_source]
 
 
 def _key(found: Found, at: int, by_source: bool) -> tuple[Any, ...]:
@@ -103,30 +110,13 @@ def _key(found: Found, at: int, by_source: bool) -> tuple[Any, ...]:
     return found.kind, frozenset(found.talk.ends), found.parts[at][0], ssrc
 
 
-def _identity(row: Row) -> tuple[Any, ...]:
-    """What a packet keeps on its way."""
-    kind = row["protocol"]
-    if row["rtp_seq"] is not None:
-        return "rtp", row["rtp_ssrc"], row["rtp_seq"], row["rtp_timestamp"], row["ip_id"]
-    if kind == "dccp":
-        return kind, row["seq"], row["kind"], row["ip_id"]
-    if kind == "tcp":
-        flags = (row["syn"], row["fin"], row["rst"])
-        return kind, row["seq"], row["ack"], row["payload_bytes"], flags, row["ip_id"]
-    if kind == "udp":
-        # Not every system numbers its packets, and IPv6 none. A router may have cut the packet.
-        return kind, row["payload_bytes"], row["digest"], row["ip_id"]
-    tsns = tuple(chunk["tsn"] for chunk in row["chunks"])
-    return kind, row["kind"], tsns, row["ip_bytes"], row["ip_id"]
-
-
 def _upstream(one: list[Row], two: list[Row]) -> tuple[list[Row], list[Row], int]:
     """The rows of the earlier capture on the way, of the later, and the number of the earlier.
 
     Routers count the hop limit down; where both captures see the same, the time decides.
     """
-    first = {_identity(row): row for row in reversed(one)}
-    both = [(first[_identity(row)], row) for row in two if _identity(row) in first]
+    first = {identity(row): row for row in reversed(one)}
+    both = [(first[identity(row)], row) for row in two if identity(row) in first]
     hops = sum(early["hop_limit"] - late["hop_limit"] for early, late in both)
     if not hops and both:
         hops = 1 if statistics.median(late["t"] - early["t"] for early, late in both) >= 0 else -1
@@ -143,13 +133,13 @@ def _matched(
     waiting: dict[tuple[Any, ...], list[Row]] = {}
     for row in early:
         if row["packet"] is not None:
-            waiting.setdefault(_identity(row), []).append(row)
+            waiting.setdefault(identity(row), []).append(row)
     fresh, _ = fresh_bytes(late, kind)
     delays, strays = [], 0
     found: dict[int, float] = {}
     bytes_: dict[int, int | None] = {}
     for row, new in zip(late, fresh, strict=True):
-        same = waiting.get(_identity(row))
+        same = waiting.get(identity(row))
         if not same:
             strays += 1
             continue
