@@ -471,18 +471,30 @@ def test_packets_of_another_clock_are_no_late_speech(tmp_path):
     assert "100 packets of opus are not played: their clock is another one" in notes(result)
 
 
-@pytest.mark.parametrize("jump", [-12, 3600])
-def test_a_clock_of_a_capture_that_is_set_gives_no_score(jump, tmp_path):
+def with_jump(tmp_path, jump):
+    """A call in whose middle the clock jumps by so many seconds."""
     file = tmp_path / "call.pcap"
     ahead, behind = speech(300)[:150], speech(300)[150:]
     written(file, ahead)
     later = written(tmp_path / "later.pcap", [(t + jump, data) for t, data in behind])
     file.write_bytes(file.read_bytes() + later.read_bytes()[24:])
     result = read([file])
-    row = row_of(result, "rtp-1")
-    assert counts(row) == [300, 300, 0]
+    assert counts(row_of(result, "rtp-1")) == [300, 300, 0]
+    return row_of(result, "rtp-1"), notes(result)
+
+
+def test_a_clock_of_a_capture_that_is_set_back_gives_no_score(tmp_path):
+    row, said = with_jump(tmp_path, -12)
     assert row["mos"] is row["jitter_s"] is None
-    assert f"the clock of the capture jumps by {jump} s" in notes(result)
+    assert "rtp-1: the capture's clock was set back by 12 s while the source went on" in said
+
+
+def test_a_source_whose_timestamps_stand_still_lost_nothing(tmp_path):
+    """As telephones on hold, which go on with the next number and timestamp."""
+    row, said = with_jump(tmp_path, 3600)
+    assert row["mos"] == pytest.approx(4.41, abs=0.01) and row["concealed_ratio"] == 0
+    assert row["jitter_s"] == pytest.approx(0, abs=1e-6)
+    assert "the timestamps of rtp-1 stand still for 3600 s" in said
 
 
 @pytest.mark.parametrize("how", ["clock", "times"])
@@ -508,7 +520,7 @@ def test_packets_that_waited_long_are_scored(tmp_path):
     call = [(max(t, 18.0) if t > 3 else t, data) for t, data in speech(1500)]
     result = imported(tmp_path, call)
     assert row_of(result, "rtp-1")["concealed_ratio"] > 0.1
-    assert "jumps" not in notes(result)
+    assert "stand still" not in notes(result)
 
 
 @pytest.mark.parametrize("name", ["L16/16000", "iLBC", "AMR-WB", "EVS"])

@@ -116,9 +116,7 @@ class Flows:
             return
         media = self._of_one_clock(way, it, clock)
         stamps = rtp.unwrapped([row["rtp_timestamp"] for row in media], 32)
-        for row, time in zip(media, rtp.media_times(media, stamps, clock), strict=True):
-            row["media_s"] = time
-        if odd := rtp.odd_clock(media, known):
+        if odd := self._timed(way, media, stamps, known):
             self.note(f"{way.name}: {odd}: no playout and no score")
             return
         frame = rtp.frame_s(media, stamps, clock)
@@ -199,6 +197,28 @@ class Flows:
                 "another one"
             )
         return [row for row in it.data if row["rtp_type"] not in others]
+
+    def _timed(self, way: Way, media: list[Row], stamps: list[int], known: Payload) -> str | None:
+        """Sets the times of media; returns what is wrong with the clocks, if anything is."""
+        still, back_s = rtp.standstills(media, known.clock_hz)
+        if back_s:
+            return f"the capture's clock was set back by {back_s:.0f} s while the source went on"
+        for row, seconds in still:
+            row["restart"] = True
+            self.note(
+                f"the timestamps of {way.name} stand still for {seconds:.0f} s: its source paused, "
+                "or the capture's clock was set"
+            )
+        times = rtp.media_times(media, stamps, known.clock_hz)
+        for row, time in zip(media, times, strict=True):
+            row["media_s"] = time
+        if (spans := rtp.other_pace(media)) is None:
+            return None
+        return (
+            f"{spans[0]:.1f} s of media passed in {spans[1]:.1f} s, so that its clock is not "
+            f"{known.encoding}/{known.clock_hz} (--payload), or these are not the times at which "
+            "its packets passed"
+        )
 
     def _drift(self, way: Way, media: list[Row], clock: int) -> drift.Drift | None:
         speed = drift.found([(row["media_s"], row["t"]) for row in media])

@@ -86,30 +86,35 @@ def event_types(rows: list[Row], main: int, names: dict[int, str]) -> set[int]:
     }
 
 
-SET_S = 10.0
-"""A clock that is set by less cannot be told from a path that holds packets."""
+STILL_S = 10.0
+"""Less cannot be told from a path that holds packets."""
 
 
-def clock_jump_s(rows: list[Row], clock: int) -> float | None:
-    """By how much the clock of the capture was set amid a stream; None if it was not.
+def standstills(rows: list[Row], clock: int) -> tuple[list[tuple[Row, float]], float]:
+    """Where timestamps stand still, and for how long; and how far the capture's clock was set back.
 
-    The next frame of the file has the next number and timestamp, and nothing that follows is as
-    fast or as slow as what came before.
+    The next frame of the file has the next number and timestamp, and all that follows is later, or
+    earlier, than what came before: packets that a path held catch up.
     """
     rows = sorted(rows, key=lambda row: row["frame"])
     stamps = unwrapped([row["rtp_timestamp"] for row in rows], 32)
     transits: list[float] = [
         row["t"] - stamp / clock for row, stamp in zip(rows, stamps, strict=True)
     ]
+    before = [*accumulate(transits, min)]
+    behind = [*accumulate(reversed(transits), min)][::-1]
+    still, back = [], 0.0
     for place, (one, two) in enumerate(pairwise(rows), 1):
         jump = transits[place] - transits[place - 1]
         follows = (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1
         step = (stamps[place] - stamps[place - 1]) / clock
-        if abs(jump) > SET_S and follows and 0 <= step < SET_S:
-            least = min(transits[place:]) - min(transits[:place])
-            if abs(least) > SET_S:
-                return jump
-    return None
+        if not (follows and 0 <= step < STILL_S):
+            continue
+        if min(jump, behind[place] - before[place - 1]) > STILL_S:
+            still.append((two, jump))
+        elif max(jump, behind[place] - before[place - 1]) < -STILL_S:
+            back = min(back, jump)
+    return still, -back
 
 
 BACK_S, AHEAD_S = 1.0, 5.0
@@ -152,19 +157,6 @@ def other_pace(rows: list[Row]) -> tuple[float, float] | None:
     slow = all(t > OFF * media for media, t in (spans, steps))
     fast = all(media > OFF * t for media, t in (spans, steps))
     return spans if spans[0] > LEAST_S and (slow or fast) else None
-
-
-def odd_clock(media: list[Row], payload: Payload) -> str | None:
-    """What is wrong with the times of a stream, if anything is."""
-    if jump := clock_jump_s(media, payload.clock_hz):
-        return f"the clock of the capture jumps by {jump:.0f} s while the source goes on"
-    if spans := other_pace(media):
-        return (
-            f"{spans[0]:.1f} s of media passed in {spans[1]:.1f} s, so that its clock is not "
-            f"{payload.encoding}/{payload.clock_hz} (--payload), or these are not the times at "
-            "which its packets passed"
-        )
-    return None
 
 
 def media_bytes(row: Row) -> int:
