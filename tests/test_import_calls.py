@@ -10,7 +10,7 @@ import pytest
 import talkspurt
 from captures import ipv4, written
 from command import refused, succeed
-from conftest import row_of
+from conftest import ROOT, row_of
 from talkspurt import import_trace as read
 from talkspurt.analysis.answer import answer
 from talkspurt.importing import drift
@@ -396,6 +396,46 @@ def test_sound_of_two_captures_is_that_of_each_direction(tmp_path):
     for name, packets in (("rtp-1", ahead), ("rtp-1.reverse", back)):
         alone = imported(tmp_path, packets).audio("rtp-1")
         assert both.audio(name).sent_pcm == alone.sent_pcm, name
+
+
+def test_in_band_fec_in_a_capture_is_played(tmp_path):
+    """As in the run: behind the link that loses packets, the capture has all that arrives."""
+    speaker = ROOT / "speech" / "english-man.wav"
+    links = "".join(
+        f"""[links.{name}]
+from = "{one}"
+to = "{other}"
+rate = "10Mbit/s"
+delay = "10ms"
+loss = {loss}
+queue = {{ kind = "droptail", packets = 100 }}
+"""
+        for name, one, other, loss in (("near", "a", "hub", 0.08), ("far", "hub", "b", 0))
+    )
+    (tmp_path / "call.toml").write_text(f"""title = "FEC"
+duration = "8s"
+{links}
+[flows.call]
+from = "a"
+to = "b"
+stop = "7s"
+transport = {{ kind = "udp" }}
+playout = {{ kind = "adaptive" }}
+[flows.call.source]
+kind = "speech"
+codec = "opus"
+file = "{speaker}"
+opus = {{ fec = true, expected_loss = 0.2 }}
+[record]
+pcapng = ["far"]
+""")
+    run = talkspurt.run(tmp_path / "call.toml")
+    folder = run.save(tmp_path / "run", report=False)
+    row = row_of(read([folder / "far.pcapng"], payloads={111: "opus"}), "rtp-1")
+    theirs = row_of(run, "call")
+    assert theirs["recovered_packets"] > 5
+    for name in ("missing_packets", "recovered_packets", "fec_ratio", "concealed_ratio"):
+        assert row[name] == pytest.approx(theirs[name]), name
 
 
 def random_bytes(count, size):
