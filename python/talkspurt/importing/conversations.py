@@ -114,11 +114,15 @@ COPY_NS = 10_000_000
 
 
 def without_copies(rows: list[Row]) -> list[Row]:
-    """Packets without those that have the number of IP and the content of one just before."""
+    """Packets without those that have the number of IP and the content of one just before.
+
+    What is known of packets of SCTP is not their content, and DCCP numbers its packets.
+    """
     kept: list[Row] = []
     before: dict[tuple[Any, ...], int] = {}
     for row in rows:
-        key = identity(row) if row["ip_id"] else None
+        is_known = row["ip_id"] and row["protocol"] in ("tcp", "udp")
+        key = identity(row) if is_known else None
         if key in before and row["time_ns"] - before[key] < COPY_NS:
             row["role"], row["packet"] = DUPLICATE, None
             continue
