@@ -1,6 +1,7 @@
 """What is said before results are compared: late openings and refused packets."""
 
 import io
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -59,6 +60,24 @@ def test_check_says_so_before_anything_runs(tmp_path, capsys):
         app(["check", str(file)], result_action="return_value")
         text = " ".join(capsys.readouterr().out.split())  # wrapped, after a path of any length
         assert ("waits for the handshake" in text) == said
+
+
+@pytest.mark.parametrize("side", ["source", "reverse"])
+@pytest.mark.parametrize("key", ["fec = true", "dred = '200ms'"])
+def test_check_says_that_redundancy_of_opus_needs_sound(side, key, tmp_path, capsys):
+    from talkspurt._commands import app
+
+    wav = Path(__file__).parent.parent / "speech" / "english-man.wav"
+    for more, said in ((f"opus = {{ {key} }}", True), ("red = 1", False),
+                       (f"opus = {{ {key} }}, file = '{wav}'", False)):  # fmt: skip
+        opus = f"{{ kind = 'speech', codec = 'opus', {more} }}"
+        text = scenario(UDP, opus if side == "source" else speech())
+        text += f"reverse = {opus}\n" if side == "reverse" else ""
+        file = put(tmp_path / "redundancy.toml", text)
+        app(["check", str(file)], result_action="return_value")
+        text = " ".join(capsys.readouterr().out.split())
+        found = f"call: `{side}.opus.{key.split()[0]}` changes nothing without sound"
+        assert (found in text) == said, text
 
 
 def test_packets_that_an_end_refuses_are_said():

@@ -2,6 +2,7 @@
 the rules of libwebrtc's encoder."""
 
 import csv
+import struct
 from itertools import pairwise
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import captures
+import talkspurt
 from conftest import ROOT
 from talkspurt import _core
+from talkspurt.errors import BadInputError
 from talkspurt.importing.webrtc import eventlog, wire
 
 LOG = ROOT / "tests" / "data" / "chromium.rtc-event-log"
@@ -262,6 +265,72 @@ def test_packets_become_rows_of_a_capture(log, tmp_path):
     ].tolist()
     assert received[0]["ip_bytes"] == 28 + 72
     assert abs(received[0]["time_ns"] / 1e9 - log.begin_utc_ms / 1e3) < 2
+
+
+COUNT, LOST, AHEAD_MS, BACK_MS = 200, {50, 51, 120}, 30, 40
+HERE, THERE = 7, 9
+"""The sources of two ends."""
+
+
+def spoken(ssrc, later_ms=0, lost=()):
+    """The packets of a source of Opus when they pass, as a log has them."""
+    return [
+        (1000 + 20 * i + later_ms, 0, 111, 500 + i, 960 * i, ssrc, 80, 12, 0, None)
+        for i in range(COUNT)
+        if i not in lost
+    ]
+
+
+def log_of(ssrc, other, back_ms, lost):
+    """Of one end, which gets the packets of the other one late."""
+    sent = batch("outgoing_rtp_packets", spoken(ssrc))
+    received = batch("incoming_rtp_packets", spoken(other, back_ms, lost))
+    return sent + received[len(BEGIN) :]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("theirs", ["log", "capture"])
+def test_recordings_of_both_ends_give_loss_and_delay(theirs, order, tmp_path):
+    """A log has no addresses: its streams are known by their sources."""
+    here = tmp_path / "here.log"
+    here.write_bytes(log_of(HERE, THERE, BACK_MS, ()))
+    there = tmp_path / "there"
+    if theirs == "log":
+        there.write_bytes(log_of(THERE, HERE, AHEAD_MS, LOST))
+    else:
+        packets = []
+        for ssrc, late, lost in ((HERE, AHEAD_MS, LOST), (THERE, 0, ())):
+            for ms, marker, kind, number, stamp, *_ in spoken(ssrc, late, lost):
+                head = struct.pack(">BBHII", 0x80, marker << 7 | kind, number, stamp, ssrc)
+                data = captures.udp(
+                    head + bytes([0x78]) + bytes(79), number=number, back=ssrc == THERE
+                )
+                packets.append((1.7e9 + ms / 1e3 - 1001, data))
+        captures.written(there, packets)
+    result = talkspurt.import_trace(
+        [here, there][::order], payloads={111: "opus"}, as_network=tmp_path / "network"
+    )
+    ssrcs = {name: one["ssrc"] for name, one in result.manifest["imported"]["flows"].items()}
+    rows = {ssrcs[row["name"]]: row for row in result.flows.to_dicts()}
+    for ssrc, late, lost in ((HERE, AHEAD_MS, len(LOST)), (THERE, BACK_MS, 0)):
+        row = rows[ssrc]
+        assert [row[f"{it}_packets"] for it in ("sent", "received", "lost")] == [
+            COUNT, COUNT - lost, lost
+        ]  # fmt: skip
+        assert row["delay_min_s"] == pytest.approx(late / 1e3, abs=1e-6)
+        assert row["delay_max_s"] == pytest.approx(late / 1e3, abs=1e-6)
+    traces = sorted((tmp_path / "network").glob("*.csv"))
+    assert len(traces) == 2
+    losses = [sum(line.endswith(",1") for line in file.read_text().splitlines()) for file in traces]
+    assert sorted(losses) == [0, 2], "two gaps"
+
+
+def test_a_dump_is_no_other_end(tmp_path):
+    here, dump = tmp_path / "here.log", tmp_path / "dump.txt"
+    here.write_bytes(log_of(HERE, THERE, BACK_MS, ()))
+    dump.write_text("[]")
+    with pytest.raises(BadInputError, match="two files must be captures or RTC event logs"):
+        talkspurt.import_trace([here, dump])
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_a_capture_of_a_run_is_a_result(tmp_path):
 @pytest.mark.parametrize(
     ("files", "more", "said"),
     [
-        ([], {}, "expected one trace, or two captures, found 0"),
+        ([], {}, "expected one trace, or two captures or event logs, found 0"),
         (["a"], {"clock_offset_s": 0.1}, "only for two captures"),
         (["a", "b"], {"delay_s": 0.1}, "two captures measure it"),
         (["a"], {"payloads": {111: "mp3"}}, "111=mp3: expected TYPE=ENCODING/CLOCK"),

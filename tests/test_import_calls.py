@@ -10,8 +10,9 @@ import pytest
 import talkspurt
 from captures import ipv4, written
 from command import refused, succeed
-from conftest import row_of
+from conftest import ROOT, row_of
 from talkspurt import import_trace as read
+from talkspurt.analysis.answer import answer
 from talkspurt.importing import drift
 
 HERE, THERE = (10, 0, 0, 1), (10, 0, 0, 2)
@@ -234,6 +235,41 @@ def test_retransmissions_are_repair(tmp_path):
     assert counts(result.flows.row(0, named=True)) == [200, 200, 0]
 
 
+@pytest.mark.parametrize("how", ["plain", "late", "dtls"])
+def test_what_is_retransmitted_in_time_is_played(how, tmp_path):
+    """RFC 4588 §4: the number of the packet in front of its payload; behind SRTP it is not read."""
+    described = SDP.replace("96 101", "0 97").replace("96 opus/48000/2", "0 PCMU/8000")
+    described += "a=rtpmap:97 rtx/8000\r\na=fmtp:97 apt=0\r\na=ssrc-group:FID 7 8\r\n"
+    (tmp_path / "rtx.sdp").write_text(described, newline="")
+    tone = bytes(0x80 + i % 40 for i in range(160))
+    call = speech(200, payload=tone)
+    lost = (80, 81, 150)
+    again = [
+        (i / 50 + (0.04 if how != "late" else 1.5),
+         datagram(rtp(i, 160 * i, 97, 8, struct.pack(">H", 100 + i) + tone)))
+        for i in lost[:2]
+    ]  # fmt: skip
+    kept = [packet for i, packet in enumerate(call) if i not in lost]
+    beside = [(0.001, datagram(dtls(22, 1)))] if how == "dtls" else []
+    file = tmp_path / "rtx.sdp"
+    result = imported(tmp_path, kept + again + beside, sdp=file, playout="80ms")
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [200, 197, 3]
+    facts = result.manifest["imported"]["flows"]["rtp-1"]
+    assert facts.get("repaired_packets") == (None if how == "dtls" else 2)
+    fates = result.frames("rtp-1")["fate"].value_counts().rows()
+    assert dict(fates) == {
+        "plain": {"played": 199, "lost": 1}, "late": {"played": 197, "late": 2, "lost": 1},
+        "dtls": {"played": 197, "lost": 3},
+    }[how]  # fmt: skip
+    if how == "plain":
+        whole = imported(tmp_path, call, sdp=file, playout="80ms").audio("rtp-1")
+        heard = result.audio("rtp-1").received
+        gap = slice(140 * 160, None)
+        assert (heard[: gap.start] == whole.received[: gap.start]).all()
+        assert (heard[gap] != whole.received[gap]).any()
+
+
 def red(number):
     """RFC 2198 §3: a copy of the packet before, of G.711, and the packet."""
     head = struct.pack(">I", 1 << 31 | 0 << 24 | 160 << 10 | 160) + b"\x00"
@@ -347,6 +383,228 @@ def test_captured_sound_is_heard(tmp_path):
     # A capture of headers has none.
     headers = read([written(tmp_path / "cut.pcap", call, most=60)])
     assert headers.calls == ["rtp-1"] and not headers.heard
+
+
+def test_sound_of_two_captures_is_that_of_each_direction(tmp_path):
+    """The upstream capture of a direction is either file."""
+    tone, noise = bytes(0x80 + i % 40 for i in range(160)), bytes(range(160))
+    ahead, back = speech(100, payload=tone), speech(100, ssrc=9, payload=noise, back=True)
+    here = written(tmp_path / "here.pcap", [*ahead, *((t + 0.03, data) for t, data in back)])
+    strange = [(0, datagram(bytes(333), ports=(9, 9)))]
+    there = [*strange, *((t + 0.03, data) for t, data in ahead), *back]
+    both = read([here, written(tmp_path / "there.pcap", there)])
+    for name, packets in (("rtp-1", ahead), ("rtp-1.reverse", back)):
+        alone = imported(tmp_path, packets).audio("rtp-1")
+        assert both.audio(name).sent_pcm == alone.sent_pcm, name
+
+
+def test_in_band_fec_in_a_capture_is_played(tmp_path):
+    """As in the run: behind the link that loses packets, the capture has all that arrives."""
+    speaker = ROOT / "speech" / "english-man.wav"
+    links = "".join(
+        f"""[links.{name}]
+from = "{one}"
+to = "{other}"
+rate = "10Mbit/s"
+delay = "10ms"
+loss = {loss}
+queue = {{ kind = "droptail", packets = 100 }}
+"""
+        for name, one, other, loss in (("near", "a", "hub", 0.08), ("far", "hub", "b", 0))
+    )
+    (tmp_path / "call.toml").write_text(f"""title = "FEC"
+duration = "8s"
+{links}
+[flows.call]
+from = "a"
+to = "b"
+stop = "7s"
+transport = {{ kind = "udp" }}
+playout = {{ kind = "adaptive" }}
+[flows.call.source]
+kind = "speech"
+codec = "opus"
+file = "{speaker}"
+opus = {{ fec = true, expected_loss = 0.2 }}
+[record]
+pcapng = ["far"]
+""")
+    run = talkspurt.run(tmp_path / "call.toml")
+    folder = run.save(tmp_path / "run", report=False)
+    row = row_of(read([folder / "far.pcapng"], payloads={111: "opus"}), "rtp-1")
+    theirs = row_of(run, "call")
+    assert theirs["recovered_packets"] > 5
+    for name in ("missing_packets", "recovered_packets", "fec_ratio", "concealed_ratio"):
+        assert row[name] == pytest.approx(theirs[name]), name
+
+
+def random_bytes(count, size):
+    from random import Random
+
+    rng = Random(1)
+    return [rng.randbytes(size) for _ in range(count)]
+
+
+@pytest.mark.parametrize("how", ["tag", "dtls", "sdp"])
+def test_encrypted_payload_is_not_heard(how, tmp_path):
+    """SRTP with a tag and a master key identifier (RFC 3711 §3.1), or as keys and descriptions say."""
+    size = 174 if how == "tag" else 160
+    call = [
+        (i / 50, datagram(rtp(i, 160 * i, payload=data)))
+        for i, data in enumerate(random_bytes(100, size))
+    ]
+    if how == "dtls":
+        call.append((0.001, datagram(dtls(22, 1))))
+    if how == "sdp":
+        offer = OFFER.replace("RTP/AVP 96 101", "RTP/SAVP 0")
+        call.append((0.001, datagram(offer.encode(), ports=(5060, 5060))))
+    result = imported(tmp_path, call)
+    assert row_of(result, "rtp-1")["mos"] == pytest.approx(4.41, abs=0.01)
+    assert not result.heard
+    assert "rtp-1: its payload is encrypted, and cannot be heard" in notes(result)
+
+
+def notes(result):
+    return " ".join(result.manifest["imported"]["notes"])
+
+
+def test_encrypted_opus_is_known_by_its_first_bytes(tmp_path):
+    call = [
+        (i / 50, datagram(rtp(i, 960 * i, 111, payload=data)))
+        for i, data in enumerate(random_bytes(100, 80))
+        if i != 50
+    ]
+    result = imported(tmp_path, call, payloads={111: "opus"})
+    assert row_of(result, "rtp-1")["recovered_packets"] is None and not result.heard
+    assert "in-band FEC" in notes(result)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_payload_type_means_what_the_last_description_says(again, tmp_path):
+    """A second call on the same ports, of another source; or, against RFC 3264 §8.3.2, of the same."""
+    other = OFFER.replace("opus/48000/2", "G726-32/8000")
+    call = speech(200, kind=96, ticks=960, payload=bytes(60))
+    second = [
+        (10 + i / 50, datagram(rtp(300 + i, 10**6 + 160 * i, 96, 7 if again else 8, bytes(80))))
+        for i in range(200)
+    ]
+    offers = [(t, datagram(text.encode(), ports=(5060, 5060)))
+              for t, text in ((-1, OFFER), (9, other))]  # fmt: skip
+    result = imported(tmp_path, call + second + offers)
+    rows = [row for row in result.flows.to_dicts() if row["transport"] == "udp"][1:]
+    if again:
+        assert rows[0]["mos"] is rows[0]["estimated_mos"] is None
+        assert "gives its payload type another meaning" in notes(result)
+        return
+    facts = result.manifest["imported"]["flows"]
+    assert [facts[f"rtp-{n}"]["encoding"] for n in (1, 2)] == ["opus", "G726-32"]
+    assert [row["concealed_ratio"] for row in rows] == [0, 0]
+
+
+def test_packets_of_another_clock_are_no_late_speech(tmp_path):
+    call = speech(150)
+    call += [(3 + i / 50, datagram(rtp(250 + i, 24_000 + 960 * i, 111))) for i in range(100)]
+    result = imported(tmp_path, call, payloads={111: "opus/48000"})
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [250, 250, 0]
+    assert (row["late_packets"], row["concealed_ratio"], row["jitter_s"]) == (0, 0, 0)
+    assert "100 packets of opus are not played: their clock is another one" in notes(result)
+
+
+def with_jump(tmp_path, jump):
+    """A call in whose middle the clock jumps by so many seconds."""
+    file = tmp_path / "call.pcap"
+    ahead, behind = speech(300)[:150], speech(300)[150:]
+    written(file, ahead)
+    later = written(tmp_path / "later.pcap", [(t + jump, data) for t, data in behind])
+    file.write_bytes(file.read_bytes() + later.read_bytes()[24:])
+    result = read([file])
+    assert counts(row_of(result, "rtp-1")) == [300, 300, 0]
+    return row_of(result, "rtp-1"), notes(result)
+
+
+def test_a_clock_of_a_capture_that_is_set_back_gives_no_score(tmp_path):
+    row, said = with_jump(tmp_path, -12)
+    assert row["mos"] is row["jitter_s"] is None
+    assert "rtp-1: the capture's clock was set back by 12 s while the source went on" in said
+
+
+def test_a_source_whose_timestamps_stand_still_lost_nothing(tmp_path):
+    """As telephones on hold, which go on with the next number and timestamp."""
+    row, said = with_jump(tmp_path, 3600)
+    assert row["mos"] == pytest.approx(4.41, abs=0.01) and row["concealed_ratio"] == 0
+    assert row["jitter_s"] == pytest.approx(0, abs=1e-6)
+    assert "the timestamps of rtp-1 stand still for 3600 s" in said
+
+
+@pytest.mark.parametrize("how", ["clock", "times"])
+def test_media_that_pass_at_another_pace_are_not_scored(how, tmp_path):
+    """As G.722 whose description says 16 kHz, and captures that were made without times."""
+    call = speech(300, kind=9)
+    if how == "clock":
+        result = imported(tmp_path, call, payloads={9: "G722/16000"})
+        spans, clock = (3.0, 6.0), 16000
+    else:
+        result = imported(tmp_path, [(t / 1000, data) for t, data in call])
+        spans, clock = (6.0, 0.0), 8000
+    row = row_of(result, "rtp-1")
+    assert counts(row) == [300, 300, 0]
+    assert row["estimated_mos"] is row["jitter_s"] is row["concealed_ratio"] is None
+    said = "rtp-1: {:.1f} s of media passed in {:.1f} s, so that its clock is not G722/{}"
+    assert said.format(*spans, clock) in notes(result)
+    assert "encrypted" not in notes(result)
+
+
+def test_packets_that_waited_long_are_scored(tmp_path):
+    """A path that holds packets for 15 s delivers them at once."""
+    call = [(max(t, 18.0) if t > 3 else t, data) for t, data in speech(1500)]
+    result = imported(tmp_path, call)
+    assert row_of(result, "rtp-1")["concealed_ratio"] > 0.1
+    assert "stand still" not in notes(result)
+
+
+@pytest.mark.parametrize("name", ["L16/16000", "iLBC", "AMR-WB", "EVS"])
+def test_speech_that_is_not_played_is_said(name, tmp_path):
+    call = speech(100, kind=97, payload=bytes(61))
+    result = imported(tmp_path, call, payloads={97: name})
+    said = f"rtp-1: {name.partition('/')[0]} is no codec of scenarios: no playout and no score"
+    assert said in notes(result) and row_of(result, "rtp-1")["mos"] is None
+    assert "no playout" not in notes(imported(tmp_path, call, payloads={97: "VP8"}))
+
+
+def two_recordings(tmp_path, begin):
+    """Of one call, at its sender, and 30 ms later at its receiver, whose packets pass first there."""
+    ahead, back = speech(300), speech(300, ssrc=9, back=True)
+    here = [*ahead, *((t + 0.03, data) for t, data in back)]
+    there = [*((t + 0.03, data) for t, data in ahead if round(50 * t) % 6), *back]
+    return [
+        written(tmp_path / f"{name}.pcap", [(begin + t, data) for t, data in packets])
+        for name, packets in (("here", here), ("there", there))
+    ]
+
+
+def test_recordings_of_one_call_are_no_options(tmp_path):
+    here, there = (read([file]) for file in two_recordings(tmp_path, 1.7e9))
+    # Silence at the end of a call: another buffer is another option.
+    other = read([tmp_path / "there.pcap"], playout="500ms", delay_s=0.3)
+    found = answer(talkspurt.compare({"a": here, "b": there, "c": other}))
+    (first, *_) = found.notes
+    assert first.startswith("a, b and c record the same call in 2 files")
+    assert "7: rtp-1 of a, rtp-1.reverse of b, rtp-1.reverse of c" in first
+    asked = {question["flow"]: {it["label"] for it in question["options"]}
+             for question in found.questions}  # fmt: skip
+    recording = "of recording 2 (there.pcap)"
+    assert asked == {f"rtp-1 {recording}": {"b", "c"}, f"rtp-1.reverse {recording}": {"b", "c"}}
+
+
+@pytest.mark.parametrize(("begin", "later"), [(0, 0), (1.7e9, 10)])
+def test_other_calls_of_the_same_source_are_options(begin, later, tmp_path):
+    """Simulated ones, and those that follow each other."""
+    here, _ = (read([file]) for file in two_recordings(tmp_path, begin))
+    _, there = (read([file]) for file in two_recordings(tmp_path, begin + later))
+    found = answer(talkspurt.compare({"a": here, "b": there}))
+    assert {question["flow"] for question in found.questions} == {"rtp-1", "rtp-1.reverse"}
+    assert not any("record the same call" in note for note in found.notes)
 
 
 def test_a_capture_becomes_the_network_of_another_run(simulated, tmp_path):
@@ -497,8 +755,46 @@ def test_redundancy_is_not_known_where_payload_cannot_be_read(how, tmp_path):
     assert row["missing_packets"] == 3
     assert row["recovered_packets"] == (0 if how == "plain" else None)
     assert ("is an upper limit" in row["quality_note"]) == (how != "plain")
-    notes = " ".join(result.manifest["imported"]["notes"])
-    assert ("in-band FEC" in notes) == (how != "plain")
+    assert ("in-band FEC" in notes(result)) == (how != "plain")
+    said = "rtp-1: the payload of Opus cannot be read"
+    assert any(note.startswith(said) for note in answer(result).notes) == (how != "plain")
+    told = succeed("import", file, "--payload", "111=opus", "-o", tmp_path / "o", "--no-report")
+    assert ("unheard at most 1.50" in told.stdout) == (how != "plain")
+
+
+def as_pcapng(pcap, order="<"):
+    """The packets of a capture in Enhanced Packet Blocks."""
+
+    def block(kind, body):
+        body += bytes(-len(body) % 4)
+        size = struct.pack(order + "I", 12 + len(body))
+        return struct.pack(order + "I", kind) + size + body + size
+
+    out = [block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1)),
+           block(1, struct.pack(order + "HHI", 101, 0, 0))]  # fmt: skip
+    at = 24
+    while at < len(pcap):
+        seconds, nanos, kept, length = struct.unpack_from("<IIII", pcap, at)
+        ticks = seconds * 10**6 + nanos // 1000
+        head = struct.pack(order + "IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, kept, length)
+        out.append(block(6, head + pcap[at + 16 : at + 16 + kept]))
+        at += 16 + kept
+    return b"".join(out)
+
+
+@pytest.mark.parametrize("form", ["pcap", "<", ">"])
+def test_a_capture_that_is_cut_is_read_up_to_there(form, tmp_path):
+    data = written(tmp_path / "call.pcap", speech(50)).read_bytes()
+    data = data if form == "pcap" else as_pcapng(data, form)
+    last = 16 + 200 if form == "pcap" else 32 + 200
+    for gone in (1, 5, 199, last - 1):
+        (tmp_path / "cut").write_bytes(data[:-gone])
+        result = read([tmp_path / "cut"])
+        assert counts(result.flows.row(0, named=True)) == [49, 49, 0]
+        first = result.manifest["imported"]["notes"][0]
+        assert first.startswith(f"cut is cut: its last {last - gone} bytes are part of a packet")
+    (tmp_path / "cut").write_bytes(data[:-last])
+    assert "is cut" not in notes(read([tmp_path / "cut"]))
 
 
 def test_a_capture_as_modified_by_kuznetzov(tmp_path):

@@ -40,6 +40,25 @@ def test_copies_of_rtp_packets_count_once(tmp_path):
     assert result.manifest["imported"]["flows"]["rtp-1"]["duplicate_packets"] == 100
 
 
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_packets_captured_at_two_interfaces_count_once(kind, tmp_path):
+    """With one number of IP; a retransmission of TCP has another, and equal datagrams, too."""
+    packets = []
+    for i in range(50):
+        whole = {"number": 7 + i, "hops": 64}
+        for hops, later in ((64, 0), (63, 1e-5)):
+            whole["hops"] = hops
+            sent = tcp(1 + 1000 * i, 1000, **whole) if kind == "tcp" else udp(bytes(99), **whole)
+            packets.append((i / 50 + later, sent))
+    result = imported(tmp_path, packets)
+    row = only_row(result)
+    assert row["received_packets"] == 50
+    facts = result.manifest["imported"]["flows"][row["name"]]
+    assert facts["duplicate_packets"] == 50 and facts.get("retransmitted_packets", 0) == 0
+    assert result.manifest["imported"]["frames"][0]["duplicate"] == 50
+    assert "retransmission" not in result.events()["event"].to_list()
+
+
 def test_lengths_in_the_place_of_numbers_are_no_rtp(tmp_path):
     """BACnet/IP begins with 0x81 and its length, which here is 21, then 22 in most packets."""
     sizes = [21, *[22] * 12]

@@ -19,7 +19,7 @@ NOT_RUN = {
     "tests/test_measure_ip.py measures on one",
     r"(sudo|sudo -E) \.venv/bin/talkspurt emulate\b": "needs root; tests/test_emulate.py emulates",
     r"talkspurt run .*--scores\b": "takes a minute; tests/test_scores.py scores a shorter call",
-    r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr)\b": "a file of the reader",
+    r"talkspurt import (call\.pcapng|sender\.pcap|out\.tr|a\.log)\b": "a file of the reader",
     r"talkspurt (serve\b|measure (far|localhost|\$)|plot runs/measure-far)": "needs two machines; "
     "tests/test_measure.py measures on one",
     r"talkspurt (answer|call)\b": "needs two machines; tests/test_call.py calls on one",

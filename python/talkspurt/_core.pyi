@@ -131,20 +131,20 @@ def jitter_buffer(settings: str) -> str:
 
 def listen(
     flow: str,
-    reverse: bool,
     lengths: list[int],
     rows: list[
         tuple[int, int, int | None, int | None, int | None, bool, int, tuple[int, int] | None]
     ],
     end_ns: int,
     file: bytes | None,
+    sounds: bool,
 ) -> Outcome:
     """Play a captured stream through the jitter buffer of a flow (JSON), and score it.
 
     A row of a packet has, in nanoseconds, its place on the media clock, the capture of its first
     sample, departure and arrival; the index of its length (None: comfort noise), its marker, the
-    length of its payload, and where that is in ``file``; without this, nothing is rendered. The
-    result has one direction, ``call``.
+    length of its payload, and where that is in ``file``: redundancy in it is seen, and if
+    ``sounds``, it is rendered. The result has one direction, ``call``.
     """
 
 def sdp(text: bytes, cut: bool) -> str | None:

@@ -20,10 +20,8 @@ use crate::{Failure, Finished};
 /// The packets of one direction of a call, captured elsewhere.
 #[derive(Clone, Debug)]
 pub struct Stream<'a> {
-    /// Its flow: codec, playout and quality.
+    /// Its flow: the codec of its source, playout and quality.
     pub flow: &'a Flow,
-    /// Whether the answering side speaks.
-    pub reverse: bool,
     /// Lengths of its packets, the most frequent first; at least one.
     pub lengths: Vec<Duration>,
     /// All packets in the order in which they were sent, lost ones included.
@@ -70,7 +68,7 @@ const LISTENER: u32 = 1;
 /// A temporary file failed, or the flow has no speech in this direction.
 pub fn listen(stream: &Stream<'_>) -> Result<Finished, Failure> {
     let Some((speech, encodings)) = encodings(stream) else {
-        return Err(Failure::Account("this direction of the flow is no speech".to_owned()));
+        return Err(Failure::Account("the source of the flow is no speech".to_owned()));
     };
     let step = codec::step(&encodings);
     let slots = stream.packets.iter().map(|packet| slot(packet, step)).max();
@@ -115,10 +113,9 @@ pub fn listen(stream: &Stream<'_>) -> Result<Finished, Failure> {
     recorder.sample(stream.end, &[]);
     let failed = |error: io::Error| Failure::System(format!("a temporary file failed: {error}"));
     let mut recording = recorder.finish().map_err(failed)?;
-    let source = side(stream).ok_or_else(|| Failure::Account("no source".to_owned()))?;
     for summary in &mut recording.flows {
         if let Some(heard) = told(summary) {
-            summary.quality = opinion(stream.flow, source, &heard);
+            summary.quality = opinion(stream.flow, &stream.flow.source, &heard);
         }
     }
     let audio = is_heard.then(|| sound(stream, &listener, &encodings, slots));
@@ -133,12 +130,8 @@ pub fn listen(stream: &Stream<'_>) -> Result<Finished, Failure> {
     })
 }
 
-fn side<'a>(stream: &Stream<'a>) -> Option<&'a source::Config> {
-    if stream.reverse { stream.flow.reverse.as_ref() } else { Some(&stream.flow.source) }
-}
-
 fn encodings<'a>(stream: &Stream<'a>) -> Option<(&'a source::Speech, Vec<Encoding>)> {
-    let Some(source::Config::Speech(speech)) = side(stream) else { return None };
+    let source::Config::Speech(speech) = &stream.flow.source else { return None };
     let own = *speech.encodings().first()?;
     let of = |packet: &Duration| Encoding { packet: *packet, ..own };
     let all: Vec<_> = stream.lengths.iter().map(of).collect();

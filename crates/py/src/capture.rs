@@ -30,18 +30,18 @@ pub(crate) fn capture(py: Python<'_>, file: &[u8]) -> PyResult<(Table, Table, Ta
 /// of its payload, and where in the file its captured payload begins and ends.
 type Row = (u64, u64, Option<u64>, Option<u64>, Option<usize>, bool, u32, Option<(usize, usize)>);
 
-/// Plays a captured stream through the jitter buffer of a flow (JSON as in a resolved scenario), or of its
-/// answering side, and scores it. `lengths` are those of its packets in nanoseconds, the most frequent first.
-/// The result has one direction, `call`.
+/// Plays a captured stream of a flow (JSON as in a resolved scenario) through its jitter buffer, and scores it.
+/// `lengths` are those of its packets in nanoseconds, the most frequent first. The file, if it is given, has
+/// payloads, and so their redundancy. The result has one direction, `call`.
 #[pyfunction]
 pub(crate) fn listen(
     py: Python<'_>,
     flow: &str,
-    reverse: bool,
     lengths: Vec<u64>,
     rows: Vec<Row>,
     end_ns: u64,
     file: Option<&[u8]>,
+    sounds: bool,
 ) -> PyResult<Outcome> {
     let flow: Flow =
         serde_json::from_str(flow).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -66,11 +66,10 @@ pub(crate) fn listen(
     };
     let stream = Stream {
         flow: &flow,
-        reverse,
         lengths: lengths.into_iter().map(Duration::from_nanos).collect(),
         packets: rows.into_iter().map(packet).collect(),
         end: at(end_ns),
-        sounds: file.is_some(),
+        sounds,
     };
     let listened = py.detach(|| talkspurt_experiment::listen(&stream));
     listened.map(Outcome::new).map_err(|error| PyValueError::new_err(error.to_string()))

@@ -36,8 +36,9 @@ def import_(
     ----------
     traces
         A trace of ns-2 (wired, or either wireless format); a capture (pcap or pcapng) of RTP, UDP,
-        TCP, SCTP or DCCP, or two, one at each end of a path: packets in both give loss and delay; a
-        dump of chrome://webrtc-internals or samples of getStats as JSON; or an RTC event log.
+        TCP, SCTP or DCCP; an RTC event log; or two of these, one at each end of a path: packets in
+        both give loss and delay; or a dump of chrome://webrtc-internals or samples of getStats as
+        JSON.
     out
         Folder for the tables; default: runs/NAME.
     payload
@@ -63,7 +64,9 @@ def import_(
     from talkspurt.importing import reading
 
     if not 1 <= len(traces) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures, found {len(traces)}")
+        raise BadInputError(
+            f"import: expected one trace, or two captures or event logs, found {len(traces)}"
+        )
     faults: list[str] = []
     fault = reading.jitter_buffer(playout)[1]
     faults += [fault] if fault else []
@@ -114,6 +117,8 @@ SAID = ("goodput_bps", "jitter_s", "concealed_ratio", "mos", "estimated_mos")
 
 
 def _say(result: Result, folder: Path, *, report: bool) -> None:
+    from talkspurt.analysis.answer import LIMIT
+
     imported = result.manifest["imported"]
     for row in result.flows.iter_rows(named=True):
         counts = {
@@ -123,8 +128,9 @@ def _say(result: Result, folder: Path, *, report: bool) -> None:
         said = ", ".join(
             f"{'unknown' if count is None else count} {what}" for what, count in counts.items()
         )
+        at_most = {"concealed_ratio": "at most "} if LIMIT in (row["quality_note"] or "") else {}
         known = "".join(
-            f"; {one.label} {one.of(row, unit=True)}"
+            f"; {one.label} {at_most.get(one.name, '')}{one.of(row, unit=True)}"
             for one in map(column, SAID)
             if row[one.name] is not None
         )

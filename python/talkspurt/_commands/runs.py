@@ -32,7 +32,7 @@ from talkspurt._storage.output_folder import refuse_file
 from talkspurt._terminal.console import say_line
 from talkspurt._terminal.progress import silent
 from talkspurt._text.escaping import print_json, visible
-from talkspurt.analysis.cautions import openings
+from talkspurt.analysis.cautions import openings, silent_redundancy
 from talkspurt.errors import BadInputError
 from talkspurt.scenarios.source import read
 
@@ -134,7 +134,9 @@ def check(
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     say_line(f"{scenario}: nothing wrong; {plan.title}; {runs}")
     runs_looked_at = range(min(len(plan), 100))
-    for words in dict.fromkeys(w for i in runs_looked_at for w in openings(plan.resolved(i))):
+    scenarios = [plan.resolved(i) for i in runs_looked_at]
+    found = (words for it in scenarios for words in openings(it) + silent_redundancy(it))
+    for words in dict.fromkeys(found):
         say_line(f"Warning: {words}")
 
 

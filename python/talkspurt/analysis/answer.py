@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from talkspurt import _core
+from talkspurt.analysis.recordings import Calls
 from talkspurt.results.concatenation import RUN
 from talkspurt.results.run_data import RunData
 from talkspurt.results.study_data import StudyData
@@ -78,9 +79,31 @@ def answer(of: RunData | StudyData, *, causes: bool = True) -> Answer:
             }
             for run in study.runs
         ],
-        "flows": _flows(study),
+        "flows": (flows := _flows(study)),
     }
-    return Answer(**json.loads(_core.answer(json.dumps(document), _Details(study.runs, causes))))
+    limits = _limits(flows)
+    calls = Calls.of(study.runs)
+    apart = calls.apart()
+    flows["name"] = [
+        name + apart.get(run, "") for run, name in zip(flows[RUN], flows["name"], strict=True)
+    ]
+    found = json.loads(_core.answer(json.dumps(document), _Details(study.runs, causes)))
+    labels = [", ".join(run.settings[axis.name] for axis in study.axes) for run in study.runs]
+    return Answer(**{**found, "notes": [*calls.notes(labels), *found["notes"], *limits]})
+
+
+LIMIT = ": what is unheard is an upper limit"
+"""The end of a clause of ``quality_note``."""
+
+
+def _limits(flows: Mapping[str, list[Any]]) -> list[str]:
+    """Of which calls the share that is unheard is an upper limit, and why."""
+    found: dict[str, dict[str, None]] = {}
+    for name, note in zip(flows["name"], flows.get("quality_note", ()), strict=False):
+        for clause in (note or "").split("; "):
+            if clause.endswith(LIMIT):
+                found.setdefault(clause, {})[name] = None
+    return [f"{', '.join(names)}: {clause}." for clause, names in found.items()]
 
 
 def _flows(study: StudyData) -> dict[str, list[Any]]:

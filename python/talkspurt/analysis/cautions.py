@@ -45,8 +45,27 @@ def openings(resolved: str) -> list[str]:
         for name, kind in hurried.items()
         if kind in HANDSHAKES
     ]
+    return _few(said)
+
+
+def _few(said: list[str]) -> list[str]:
     more = len(said) - MAX_FLOWS
     return [*said[:MAX_FLOWS], f"and {more} more flows likewise"] if more > 0 else said
+
+
+def silent_redundancy(resolved: str) -> list[str]:
+    """Redundancy of Opus in a resolved scenario: part of encoded sound, where there is none."""
+    said = []
+    for name, flow in values(resolved).get("flows", {}).items():
+        for side in ("source", "reverse"):
+            source = flow.get(side, {})
+            wanted = [key for key in ("fec", "dred") if source.get("opus", {}).get(key)]
+            if source.get("codec") == "opus" and wanted and not source.get("file"):
+                said.append(
+                    f"{name}: `{side}.opus.{wanted[0]}` changes nothing without sound: the "
+                    f"redundancy is part of encoded speech; name a recording with `{side}.file`"
+                )
+    return _few(said)
 
 
 def out_of_range(row: Mapping[str, Any], score: str = "mos") -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from talkspurt._text.escaping import whole
 from talkspurt.importing import matching
 from talkspurt.importing.conversations import (
     CONTROL,
@@ -26,6 +27,7 @@ from talkspurt.importing.point import Point
 REASSEMBLED = "reassembled"
 OUTCOMES = (DATA, REPAIR, CONTROL, DUPLICATE, REASSEMBLED)
 """What a frame can be, the first that holds of its packets; others are not imported."""
+CUT = "its last {} bytes are part of a packet, and what followed is missing"
 UNTIMED = "frames have no time of their own: they have that of the frame before"
 
 
@@ -77,6 +79,9 @@ def read(points: list[Point], *, delay_s: float | None, offset_s: float) -> Trac
     for one in outcomes:
         for name, count in one.not_imported.items():
             skipped[name] = skipped.get(name, 0) + count
+    made.notes[:0] = [
+        f"{whole(it.file.name)} is cut: {CUT.format(it.cut)}" for it in points if it.cut
+    ]
     if untimed := sum(point.untimed for point in points):
         made.note(f"{untimed} {UNTIMED}")
     facts = {"began_ns": start, "frames": [one.facts() for one in outcomes], **made.facts}

@@ -92,6 +92,46 @@ def conversations(rows: Iterable[Row]) -> dict[tuple[str, frozenset[End]], Conve
     return found
 
 
+def identity(row: Row) -> tuple[Any, ...]:
+    """What a packet keeps on its way."""
+    kind = row["protocol"]
+    if row["rtp_seq"] is not None:
+        return "rtp", row["rtp_ssrc"], row["rtp_seq"], row["rtp_timestamp"], row["ip_id"]
+    if kind == "dccp":
+        return kind, row["seq"], row["kind"], row["ip_id"]
+    if kind == "tcp":
+        flags = (row["syn"], row["fin"], row["rst"])
+        return kind, row["seq"], row["ack"], row["payload_bytes"], flags, row["ip_id"]
+    if kind == "udp":
+        # Not every system numbers its packets, and IPv6 none. A router may have cut the packet.
+        return kind, row["payload_bytes"], row["digest"], row["ip_id"]
+    tsns = tuple(chunk["tsn"] for chunk in row["chunks"])
+    return kind, row["kind"], tsns, row["ip_bytes"], row["ip_id"]
+
+
+COPY_NS = 10_000_000
+"""A packet that is there twice within this time was captured at two interfaces."""
+
+
+def without_copies(rows: list[Row]) -> list[Row]:
+    """Packets without those that have the number of IP and the content of one just before.
+
+    What is known of packets of SCTP is not their content, and DCCP numbers its packets.
+    """
+    kept: list[Row] = []
+    before: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        is_known = row["ip_id"] and row["protocol"] in ("tcp", "udp")
+        key = identity(row) if is_known else None
+        if key in before and row["time_ns"] - before[key] < COPY_NS:
+            row["role"], row["packet"] = DUPLICATE, None
+            continue
+        kept.append(row)
+        if key is not None:
+            before[key] = row["time_ns"]
+    return kept
+
+
 def is_data(row: Row, kind: str) -> bool:
     """Whether a packet has data of a flow that is not RTP."""
     if row["protocol"] == "sctp":

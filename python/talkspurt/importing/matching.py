@@ -1,13 +1,23 @@
-"""The flows that two captures have in common, with loss and delay between them."""
+"""The flows that two captures or event logs have in common, with loss and delay between them.
+
+A log has neither addresses nor other headers below RTP: streams in it are known by their sources.
+"""
 
 from __future__ import annotations
 
 import statistics
+from itertools import chain
 from typing import Any
 
 from talkspurt._text.escaping import visible
 from talkspurt.errors import BadInputError
-from talkspurt.importing.conversations import Demultiplexer, Found, Row
+from talkspurt.importing.conversations import (
+    Demultiplexer,
+    Found,
+    Row,
+    identity,
+    without_copies,
+)
 from talkspurt.importing.directions import Flows
 from talkspurt.importing.model import Hop, Way
 from talkspurt.importing.point import Point
@@ -17,14 +27,26 @@ from talkspurt.importing.spans import fresh_bytes
 def both(points: list[Point], made: Flows) -> None:
     """The flows that both captures have, with loss and delay between them."""
     ends = [point.rows[0]["t"] for point in points], [point.rows[-1]["t"] for point in points]
+    by_source = any(point.log is not None for point in points)
     found, others = (Demultiplexer(point.rows, point.sessions).found for point in points)
-    there = {_key(one, at): rows for one in others for at, (_, rows) in enumerate(one.parts)}
-    made.data = points[0].data
+    there = {
+        _key(one, at, by_source): _kept(rows, by_source)
+        for one in others
+        for at, (_, rows) in enumerate(one.parts)
+    }
+    made.data = b"".join(point.data for point in points)
+    for row in chain(points[0].rows, points[1].rows) if by_source else ():
+        row["ip_id"] = None
+    for row in points[1].rows:
+        if row["payload_at"] is not None:
+            row["payload_at"] += len(points[0].data)
+            row["payload_end"] += len(points[0].data)
     least: dict[int, list[float]] = {0: [], 1: []}
     one_sided = 0
     for one in found:
         pairs = [
-            (end, rows, there.pop(_key(one, at), None)) for at, (end, rows) in enumerate(one.parts)
+            (end, _kept(rows, by_source), there.pop(_key(one, at, by_source), None))
+            for at, (end, rows) in enumerate(one.parts)
         ]
         for _, rows, other in pairs:
             if other is None:
@@ -74,27 +96,18 @@ def _leave(rows: list[Row]) -> None:
         row["role"] = ONE_SIDED
 
 
-def _key(found: Found, at: int) -> tuple[Any, ...]:
+def _kept(rows: list[Row], by_source: bool) -> list[Row]:
+    """The packets that can be found in the other capture."""
+    once = without_copies(rows)
+    return [row for row in once if row["rtp_seq"] is not None or not by_source]
+
+
+def _key(found: Found, at: int, by_source: bool) -> tuple[Any, ...]:
     """The same direction of the same flow in either capture."""
     ssrc = found.ssrcs[at] if at < len(found.ssrcs) else None
+    if by_source and ssrc is not None:
+        return (ssrc,)
     return found.kind, frozenset(found.talk.ends), found.parts[at][0], ssrc
-
-
-def _identity(row: Row) -> tuple[Any, ...]:
-    """What a packet keeps on its way."""
-    kind = row["protocol"]
-    if row["rtp_seq"] is not None:
-        return "rtp", row["rtp_ssrc"], row["rtp_seq"], row["rtp_timestamp"], row["ip_id"]
-    if kind == "dccp":
-        return kind, row["seq"], row["kind"], row["ip_id"]
-    if kind == "tcp":
-        flags = (row["syn"], row["fin"], row["rst"])
-        return kind, row["seq"], row["ack"], row["payload_bytes"], flags, row["ip_id"]
-    if kind == "udp":
-        # Not every system numbers its packets, and IPv6 none. A router may have cut the packet.
-        return kind, row["payload_bytes"], row["digest"], row["ip_id"]
-    tsns = tuple(chunk["tsn"] for chunk in row["chunks"])
-    return kind, row["kind"], tsns, row["ip_bytes"], row["ip_id"]
 
 
 def _upstream(one: list[Row], two: list[Row]) -> tuple[list[Row], list[Row], int]:
@@ -102,8 +115,8 @@ def _upstream(one: list[Row], two: list[Row]) -> tuple[list[Row], list[Row], int
 
     Routers count the hop limit down; where both captures see the same, the time decides.
     """
-    first = {_identity(row): row for row in reversed(one)}
-    both = [(first[_identity(row)], row) for row in two if _identity(row) in first]
+    first = {identity(row): row for row in reversed(one)}
+    both = [(first[identity(row)], row) for row in two if identity(row) in first]
     hops = sum(early["hop_limit"] - late["hop_limit"] for early, late in both)
     if not hops and both:
         hops = 1 if statistics.median(late["t"] - early["t"] for early, late in both) >= 0 else -1
@@ -120,13 +133,13 @@ def _matched(
     waiting: dict[tuple[Any, ...], list[Row]] = {}
     for row in early:
         if row["packet"] is not None:
-            waiting.setdefault(_identity(row), []).append(row)
+            waiting.setdefault(identity(row), []).append(row)
     fresh, _ = fresh_bytes(late, kind)
     delays, strays = [], 0
     found: dict[int, float] = {}
     bytes_: dict[int, int | None] = {}
     for row, new in zip(late, fresh, strict=True):
-        same = waiting.get(_identity(row))
+        same = waiting.get(identity(row))
         if not same:
             strays += 1
             continue

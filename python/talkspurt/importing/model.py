@@ -14,6 +14,7 @@ class Packet:
         data: whether it has payload, or padding among those of a stream of RTP.
         ip_bytes: length of the IP packet; None for a packet that is only known to be missing.
         fate: as in the packets table; ``lost`` if only that is known.
+        repaired_s: when a retransmission of it arrived, if it was lost.
         headers: bytes of the network's, the transport's and the media header.
         payload_bytes: bytes behind them.
         fresh_bytes: of these, those that no earlier packet had delivered.
@@ -35,6 +36,7 @@ class Packet:
     noise: bool = False
     marker: bool = False
     payload: tuple[int, int] | None = None
+    repaired_s: float | None = None
 
 
 @dataclass(slots=True)

@@ -52,7 +52,7 @@ class Call:
         # What has arrived is played, whatever brought it: the CCID of a DCCP connection is unknown.
         source = told["reverse"] if way.side == "to" else told["source"]
         self.told = {**told, "source": source, "transport": {"kind": "udp"}}
-        outcome = self._listen(None)
+        outcome = self._listen(sounds=False)
         self.frames = self._back(outcome, "frames")
         self.gauges = self._back(outcome, "gauges")
         (row,) = outcome.rows("flows")
@@ -91,7 +91,7 @@ class Call:
         near = (i for i, one in enumerate(self.lengths_s) if abs(one - step) < GRID_S / 2)
         return next(near, 0)
 
-    def _listen(self, data: bytes | None) -> _core.Outcome:
+    def _listen(self, *, sounds: bool) -> _core.Outcome:
         def ns(seconds: float | None) -> int | None:
             return None if seconds is None else round((seconds + self.shift_s) * 1e9)
 
@@ -100,12 +100,14 @@ class Call:
         rows = [
             (round(((p.media_s or 0.0) - first) * 1e9),
              max(0, ns(self.zero_s + (p.media_s or 0.0) * speed) or 0),
-             ns(p.sent_s), ns(p.received_s), self._length(place), p.marker,
+             ns(p.sent_s), ns(p.repaired_s if p.received_s is None else p.received_s),
+             self._length(place), p.marker,
              p.payload_bytes or 0, p.payload)
             for place, p in enumerate(self.media)
         ]  # fmt: skip
         lengths = [round(length * 1e9) for length in self.lengths_s]
-        return _core.listen(json.dumps(self.told), False, lengths, rows, self.end_ns, data)
+        told = json.dumps(self.told)
+        return _core.listen(told, lengths, rows, self.end_ns, self.data, sounds)
 
     def _back(self, outcome: _core.Outcome, table: str) -> list[dict[str, Any]]:
         """The rows of a table by the times of the trace."""
@@ -127,7 +129,7 @@ class Call:
 
     def audio(self) -> Audio | None:
         """What was captured, and what was heard of it; None if the payload is not there."""
-        found = self._listen(self.data).audio("call")
+        found = self._listen(sounds=True).audio("call")
         if found is None:
             return None
         sent, received, rate, channels, start_s = found

@@ -26,7 +26,7 @@ from talkspurt.importing.point import Point
 from talkspurt.importing.rtp import CLOCKS
 from talkspurt.importing.sessions import Payload, Sessions
 from talkspurt.importing.tables import Tables
-from talkspurt.importing.webrtc import dump, eventlog, streams, wire
+from talkspurt.importing.webrtc import dump, eventlog, streams
 from talkspurt.results import manifest as manifests
 from talkspurt.results.result import Result
 from talkspurt.scenarios.resolved import duration_s, unknown_network
@@ -59,7 +59,7 @@ def import_trace(
     """The result of a trace of ns-2, a capture, or what a WebRTC program recorded.
 
     Args:
-        files: one file, or two captures at both ends of a path.
+        files: one file, or two captures or event logs, at both ends of a path.
         payloads: dynamic payload types of RTP as SDP has them, as in ``{96: "opus/48000/2"}``;
             the clock of well-known encodings may be left out.
         playout: the jitter buffer of calls as in a scenario, such as ``{"kind": "fixed",
@@ -83,7 +83,9 @@ def import_trace(
     given = [files] if isinstance(files, str | os.PathLike) else files
     paths, payloads = [Path(file) for file in given], payloads or {}
     if not 1 <= len(paths) <= 2:
-        raise BadInputError(f"import: expected one trace, or two captures, found {len(paths)}")
+        raise BadInputError(
+            f"import: expected one trace, or two captures or event logs, found {len(paths)}"
+        )
     faults = unfit(len(paths), delay_s is not None, clock_offset_s != 0)
     meanings: dict[int, Payload] = {}
     for kind, text in payloads.items():
@@ -101,8 +103,10 @@ def import_trace(
     began = time.monotonic()
     kinds = [_kind(file) for file in paths]
     contents = [file_access.read_bytes(file, MAX_BYTES) for file in paths]
-    if len(paths) == 2 and kinds != ["capture", "capture"]:
-        raise BadInputError(visible(f"{paths[0]} and {paths[1]}: two files must be captures"))
+    if len(paths) == 2 and {*kinds} - {"capture", "event log"}:
+        raise BadInputError(
+            visible(f"{paths[0]} and {paths[1]}: two files must be captures or RTC event logs")
+        )
     if kinds[0] in {"ns-2", "statistics"} and (payloads or sdp is not None or delay_s is not None):
         raise BadInputError(
             "--payload, --sdp and --network-delay: only for captures and event logs"
@@ -119,18 +123,15 @@ def import_trace(
                 "an RTC event log or a capture of the call has them"
             )
         return _result(paths, contents, statistics.trace, statistics, began)
-    if kinds[0] == "event log":
-        trace = _event_log(paths[0], contents[0], sessions, delay_s)
-    elif kinds[0] == "ns-2":
+    points: list[Point] = []
+    if kinds[0] == "ns-2":
         trace = ns2.read(paths[0], contents[0])
     else:
-        points = [
-            Point.read(file, data, sessions) for file, data in zip(paths, contents, strict=True)
-        ]
-        trace = capture.read(points, delay_s=delay_s, offset_s=clock_offset_s)
-        trace.notes += capture.ONE_POINT if len(points) == 1 else ()
-    # A log has no media.
-    tables = Tables(trace, buffer, b"" if kinds[0] == "event log" else contents[0])
+        for form, file, data in zip(kinds, paths, contents, strict=True):
+            read = Point.of_log if form == "event log" else Point.read
+            points.append(read(file, data, sessions))
+        trace = _of_points(points, delay_s, clock_offset_s)
+    tables = Tables(trace, buffer, b"".join(point.data for point in points))
     if as_network is not None:
         network.export(Path(as_network), trace, tables.flows_told, overwrite=overwrite)
     return _result(paths, contents, trace, tables, began)
@@ -169,29 +170,32 @@ def jitter_buffer(playout: str | Mapping[str, Any]) -> tuple[dict[str, Any], str
         return {}, f"--playout {playout}: {error}"
 
 
-def _event_log(file: Path, data: bytes, sessions: Sessions, delay_s: float | None) -> Trace:
-    """The packets of an RTC event log, as a capture at this end has them."""
-    try:
-        log = eventlog.read(data)
-    except wire.EventLogError as error:
-        raise BadInputError(visible(f"{file}: {error}")) from None
-    rows, reports = eventlog.rows(log)
-    if not rows:
-        raise BadInputError(visible(f"{file}: is an RTC event log without packets of RTP"))
-    sessions.add(eventlog.media(log))
-    point = Point(file, reports, rows, [], len(rows), 0, sessions)
-    point.look()
-    trace = capture.read([point], delay_s=delay_s, offset_s=0.0)
-    trace.format = "RTC event log"
-    if log.unread_bytes:
-        trace.notes.insert(
-            0,
-            f"the log is cut: its last {log.unread_bytes} bytes are part of a message, and what "
-            "followed is missing; copy a log after the call has ended",
-        )
-    for name, count in eventlog.others(log).items():
-        trace.skipped[name] = trace.skipped.get(name, 0) + count
-    for way in trace.ways:
+def _of_points(points: list[Point], delay_s: float | None, offset_s: float) -> Trace:
+    """The packets of captures and logs, and what is known beyond them."""
+    trace = capture.read(points, delay_s=delay_s, offset_s=offset_s)
+    if all(point.log is None for point in points):
+        trace.notes += capture.ONE_POINT if len(points) == 1 else ()
+        return trace
+    trace.format = " and ".join("capture" if it.log is None else "RTC event log" for it in points)
+    for point, shift_s in zip(points, (0.0, offset_s), strict=False):
+        log = point.log
+        if log is None:
+            continue
+        if log.unread_bytes:
+            trace.notes.insert(
+                0,
+                f"the log is cut: its last {log.unread_bytes} bytes are part of a message, and "
+                "what followed is missing; copy a log after the call has ended",
+            )
+        for name, count in eventlog.others(log).items():
+            trace.skipped[name] = trace.skipped.get(name, 0) + count
+        sources = set(log.events["outgoing_rtp_packets"]["ssrc"])
+        ours = (way for way in trace.ways if way.facts.get("ssrc") in sources)
+        next(ours, trace.ways[0]).gauges += [
+            (max(0.0, (at - trace.facts["began_ns"]) / 1e9 - shift_s), name, value)
+            for at, name, value in sorted(eventlog.gauges(log))
+        ]
+    for way in trace.ways if len(points) == 1 else ():
         if way.sender == "local":
             reported = directions.only_sent(way)
             if way.has_data:
@@ -199,13 +203,8 @@ def _event_log(file: Path, data: bytes, sessions: Sessions, delay_s: float | Non
                     f"{way.name}: sent by the end that wrote the log, which does not know what "
                     f"arrived: no playout and no score{reported}"
                 )
-    if delay_s is None:
+    if delay_s is None and len(points) == 1:
         trace.notes.append("network delay is not known")
-    sent = next((way for way in trace.ways if way.sender == "local"), trace.ways[0])
-    sent.gauges += [
-        (max(0.0, (at - trace.facts["began_ns"]) / 1e9), name, value)
-        for at, name, value in sorted(eventlog.gauges(log))
-    ]
     return trace
 
 

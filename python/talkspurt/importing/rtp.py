@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -85,6 +86,37 @@ def event_types(rows: list[Row], main: int, names: dict[int, str]) -> set[int]:
     }
 
 
+STILL_S = 10.0
+"""Less cannot be told from a path that holds packets."""
+
+
+def standstills(rows: list[Row], clock: int) -> tuple[list[tuple[Row, float]], float]:
+    """Where timestamps stand still, and for how long; and how far the capture's clock was set back.
+
+    The next frame of the file has the next number and timestamp, and all that follows is later, or
+    earlier, than what came before: packets that a path held catch up.
+    """
+    rows = sorted(rows, key=lambda row: row["frame"])
+    stamps = unwrapped([row["rtp_timestamp"] for row in rows], 32)
+    transits: list[float] = [
+        row["t"] - stamp / clock for row, stamp in zip(rows, stamps, strict=True)
+    ]
+    before = [*accumulate(transits, min)]
+    behind = [*accumulate(reversed(transits), min)][::-1]
+    still, back = [], 0.0
+    for place, (one, two) in enumerate(pairwise(rows), 1):
+        jump = transits[place] - transits[place - 1]
+        follows = (two["rtp_seq"] - one["rtp_seq"]) % 65536 == 1
+        step = (stamps[place] - stamps[place - 1]) / clock
+        if not (follows and 0 <= step < STILL_S):
+            continue
+        if min(jump, behind[place] - before[place - 1]) > STILL_S:
+            still.append((two, jump))
+        elif max(jump, behind[place] - before[place - 1]) < -STILL_S:
+            back = min(back, jump)
+    return still, -back
+
+
 BACK_S, AHEAD_S = 1.0, 5.0
 """A step of the timestamp by more, backwards or ahead of the time that passed, is a new clock."""
 
@@ -104,6 +136,27 @@ def media_times(rows: list[Row], stamps: list[int], clock: int) -> list[float]:
                 time = times[-1] + passed
         times.append(time)
     return times
+
+
+LEAST_S, LEAST_STEPS, OFF = 2.0, 20, 1.25
+"""Of fewer and shorter steps, and of a smaller factor, a network can be the cause."""
+
+
+def other_pace(rows: list[Row]) -> tuple[float, float] | None:
+    """Seconds of media, and in which they passed, if both the whole and most packets disagree."""
+    pairs = [
+        (two["media_s"] - one["media_s"], two["t"] - one["t"])
+        for one, two in pairwise(rows)
+        if two["order"] == one["order"] + 1 and two["media_s"] > one["media_s"]
+    ]
+    if len(pairs) < LEAST_STEPS:
+        return None
+    media = [row["media_s"] for row in rows]
+    spans = max(media) - min(media), rows[-1]["t"] - rows[0]["t"]
+    steps = statistics.median(step for step, _ in pairs), statistics.median(t for _, t in pairs)
+    slow = all(t > OFF * media for media, t in (spans, steps))
+    fast = all(media > OFF * t for media, t in (spans, steps))
+    return spans if spans[0] > LEAST_S and (slow or fast) else None
 
 
 def media_bytes(row: Row) -> int:
@@ -192,6 +245,31 @@ def codec(payload: Payload, media: list[Row], frame: float) -> str | None:
         mode = AMR_KBPS.get((most - 1 - frames) // frames)
         return f"amr-{mode}" if mode else None
     return name
+
+
+def may_be_speech(payload: Payload) -> bool:
+    """Whether an encoding is none of video (RFC 3551 §5), text, events, or repair."""
+    return payload.clock_hz != 90_000 and payload.name not in NO_SPEECH
+
+
+NO_SPEECH = {"TELEPHONE-EVENT", "CN", "RED", "RTX", "ULPFEC", "FLEXFEC", "FLEXFEC-03", "T140"}
+RATES = {"pcmu": 8000, "pcma": 8000, "g722": 8000, "g726-40": 5000, "g726-32": 4000,
+         "g726-24": 3000, "g726-16": 2000}  # fmt: skip
+"""Bytes a second of codecs of a constant rate (RFC 3551 §4.5)."""
+MOST_HEADS, FEWEST_HEADS = 100, 10
+
+
+def is_encrypted(codec: str, media: list[Row], frame: float, data: bytes) -> bool:
+    """Whether payload that was captured cannot be that of its codec: SRTP (RFC 3711 §3.1).
+
+    Its tag makes packets longer. The first bytes of Opus, without the code of their number of
+    frames, are few (RFC 6716 §3.1); encrypted ones are random.
+    """
+    if rate := RATES.get(codec):
+        sizes = Counter(media_bytes(row) for row in media)
+        return bool(sizes) and sizes.most_common(1)[0][0] > round(rate * frame)
+    heads = [data[row["payload_at"]] >> 2 for row in media[:MOST_HEADS]]
+    return codec == "opus" and len(heads) >= FEWEST_HEADS and 3 * len(set(heads)) > len(heads)
 
 
 def settings(codec: str, media: list[Row], frame: float, red: Red | None) -> dict[str, Any]:

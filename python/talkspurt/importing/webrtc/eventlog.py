@@ -416,7 +416,7 @@ def others(log: EventLog) -> dict[str, int]:
 
 
 PLAIN: dict[str, Any] = {
-    "src_port": 0, "dst_port": 0, "protocol": "udp", "ip_id": None, "hop_limit": None,
+    "src_port": 0, "dst_port": 0, "protocol": "udp", "ip_id": None,
     "network_header_bytes": 0, "transport_header_bytes": 0, "kind": None, "seq": None, "ack": None,
     "syn": False, "fin": False, "rst": False, "short_seq": False, "chunks_cut": False,
     "digest": None, "chunks": (), "payload_at": None, "payload_end": None,
@@ -437,7 +437,8 @@ def rows(log: EventLog) -> tuple[list[dict[str, Any]], bytes]:
     found: list[dict[str, Any]] = []
     reports, end = [], 0
     for src, dst, way in (("remote", "local", "incoming"), ("local", "remote", "outgoing")):
-        ends = {**PLAIN, "src": src, "dst": dst}
+        # Before all routers, or behind them.
+        ends = {**PLAIN, "src": src, "dst": dst, "hop_limit": 256 if src == "local" else -1}
         for one in log.events[f"{way}_rtp_packets"]:
             size = one.header_size + one.payload_size + one.padding_size
             found.append(
