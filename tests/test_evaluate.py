@@ -124,6 +124,10 @@ def test_waits_delays_and_losses_are_without_the_seconds_behind_a_fall():
     assert measured(run, "loss", calm=1) == 0
     assert measured(run, "loss", calm=0.5) == pytest.approx(50 / 1950)
     assert measured(run, "delay", **{"from": 15, "to": 18}) == pytest.approx(60)
+    assert measured(run, "loss", **{"from": 5, "to": 10}) == 0, "none of the second behind it"
+    late = a_run(packets("video", [19.0, 20.5], wait=lambda at: 0.1 if at > 20 else 0.0))
+    of_all = measured(late, "queue", **{"from": 10})
+    assert of_all == pytest.approx(95), "with what is sent after the media's end"
 
 
 def test_a_packet_of_two_links_waits_at_both_and_arrives_at_the_last():
