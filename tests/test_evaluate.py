@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 from command import refused, start, succeed, talkspurt, told, until
+from talkspurt._storage import file_access
 from talkspurt.analysis.means import holm
-from talkspurt.evaluate import cases, judging, measuring, program, running
+from talkspurt.evaluate import cases, judging, measuring, program, running, showing
 from talkspurt.evaluate.judging import Measured
 from talkspurt.scenarios.source import read
 
@@ -200,7 +201,12 @@ def test_holm_by_hand():
         ([0.0, 0.0, 0.0], {"most": 0}, "held"),
         ([0.5, 0.5], {"most": 0}, "missed"),
         ([1.0], {"most": 2}, "open"),
-        ([1.0, math.inf, 1.0], {"most": 2}, "open"),
+        # One seed that is infinite makes the mean infinite, whatever the others are.
+        ([1.0, math.inf, 1.0], {"most": 2}, "missed"),
+        ([math.inf, math.inf], {"least": 0.5, "most": 2}, "missed"),
+        ([1.0, math.inf, 1.0], {"least": 0.5}, "held"),
+        ([math.inf], {"most": 2}, "open"),
+        ([math.inf, math.nan], {"most": 2}, "open"),
         ([], {"most": 2}, "cannot run"),
     ],
 )
@@ -208,6 +214,16 @@ def test_verdicts(values, band, verdict):
     one = a_measure(values, **band)
     judging.judge([one], {"v": True})
     assert one.verdict == verdict
+
+
+def test_an_infinite_mean_is_shown_and_named():
+    """A flow without any rate: the spread of the rates is infinite."""
+    one = a_measure([1.0, math.inf], most=3)
+    judging.judge([one], {"v": True})
+    assert showing.value_text(one) == "∞"
+    said = json.loads(file_access.to_json(one.to_json()))
+    assert (said["mean"], said["values"], said["verdict"]) == (None, [1.0, None], "missed")
+    assert said["note"] == "m is infinite with 1 of 2 seeds"
 
 
 def test_the_verdict_of_one_band_agrees_with_its_interval_and_many_make_it_harder():

@@ -39,10 +39,15 @@ class Measured:
     verdict: str = REPORTED
 
     def __post_init__(self) -> None:
-        there = [value for value in self.values if math.isfinite(value)]
-        # What is not a number in one run has no mean.
-        whole = there if len(there) == len(self.values) else []
-        self.mean, self.half, self.deviation = student(whole, CONFIDENCE)
+        # What is not a number in one run has no mean; what is infinite in one is so in the mean.
+        whole = [] if any(map(math.isnan, self.values)) else self.values
+        if math.inf in whole:
+            self.mean, self.half, self.deviation = math.inf, None, None
+            count = list(whole).count(math.inf)
+            found = f"{self.name} is infinite with {count} of {len(whole)} seeds"
+            self.note = "; ".join(filter(None, (self.note, found)))
+        else:
+            self.mean, self.half, self.deviation = student(whole, CONFIDENCE)
         self.verdict = REPORTED if self.values else UNABLE
 
     @property
@@ -67,20 +72,22 @@ class Measured:
         For a mean inside the band that is the nearer limit, outside the one that is crossed: below
         0.05 where the interval at 95 % does not contain it.
         """
-        if self.mean is None or self.half is None or self.deviation is None:
+        n = len(self.values)
+        if self.mean is None or n < 2:
             return 1.0
         distance = min(abs(self.mean - limit) for limit in (self.least, self.most))
         if not self.deviation or math.isinf(distance):
             return 0.0
         from scipy.special import stdtr
 
-        n = len(self.values)
         return 2 * float(stdtr(n - 1, -distance / self.deviation * math.sqrt(n)))
 
     def to_json(self) -> dict[str, Any]:
         """For the file of results."""
         keys = ("case", "variant", "candidate", "name", "mean", "half", "verdict", "note")
         said = {key: getattr(self, key) for key in keys}
+        # JSON has no infinity: the note says it.
+        said["mean"] = None if self.mean == math.inf else self.mean
         said |= {key: self.band[key] for key in ("least", "most", "unit") if key in self.band}
         return {
             **said,
