@@ -548,6 +548,27 @@ def test_other_bands_are_other_inputs(monkeypatch):
     assert plan.key == replace(plan).key
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("links.bottleneck.trace.file", "trace.csv"),
+        ("links.bottleneck.trace.file", "'trace.csv'"),
+        ("links.bottleneck.trace", "{ file = 'trace.csv' }"),
+    ],
+)
+def test_the_content_of_a_file_is_an_input(path, value, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "trace.csv"
+    set_there = running.Plan([cases.load()["5.4"]], cases.candidates([], []), 1, [(path, value)])
+    table = f"{{ kind = 'gcc', trace = {{ file = '{file}' }} }}"
+    as_table = replace(set_there, candidates=cases.candidates([table], []), sets=[])
+    for plan in (set_there, as_table):
+        file.write_text("a")
+        before = plan.key
+        file.write_text("bc")
+        assert plan.key != before
+
+
 def test_files_of_cases_have_no_unknown_keys():
     known = {
         "section", "title", "about", "end", "base", "capacity", "back", "link", "scenario", "media",

@@ -86,12 +86,13 @@ def applied(scenario: Mapping[str, Any], sets: Sequence[tuple[str, Any]], seed: 
             table = table.setdefault(key, {})
             if not isinstance(table, dict):
                 raise BadInputError(f"--set {path}: {key} is no table")
-        table[last] = _value(value)
+        table[last] = valued(value)
     scenario["seed"] = seed
     return tomli_w.dumps(scenario)
 
 
-def _value(value: object) -> object:
+def valued(value: object) -> object:
+    """What is set, which may be in TOML."""
     if not isinstance(value, str):
         return value
     try:

@@ -26,7 +26,7 @@ from talkspurt.errors import BadInputError, Faults
 from talkspurt.evaluate import cases, judging, measuring
 from talkspurt.evaluate.cases import Candidate, Case
 from talkspurt.evaluate.judging import Measured
-from talkspurt.evaluate.program import FOLDER, Ended, ProgramJob, applied
+from talkspurt.evaluate.program import FOLDER, Ended, ProgramJob, applied, valued
 from talkspurt.results.run_data import Scratch
 from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
@@ -58,8 +58,14 @@ class Plan:
         code = [
             Path(str(module.__file__)).read_text(encoding="utf-8") for module in (cases, measuring)
         ]
-        program = provenance.file(self.program) if self.program else ""
-        return provenance.key((), repr(self), code, program)
+        tables = [table for one in self.candidates for table in (one.transport, one.controller)]
+        # What is set may be a file, or a table with one.
+        set_there = [{path.rpartition(".")[2]: valued(value)} for path, value in self.sets]
+        named = [
+            *([self.program] if self.program else ()),
+            *provenance.files_in(tables + set_there),
+        ]
+        return provenance.key((), repr(self), code, [provenance.file(name) for name in named])
 
     def is_run_by_program(self, variant: Mapping[str, Any], candidate: Candidate) -> bool:
         """Whether the program runs a candidate in a variant."""
