@@ -328,6 +328,9 @@ def test_what_is_set_is_of_all_video_flows():
     assert [path for path, _ in built.sets] == [
         *(f"flows.video-{n}.controller.max" for n in (1, 2, 3)), "seed",
     ]  # fmt: skip
+    radio = cases.load()["8869-3.2"]
+    (tcp, *_) = (name for name, variant in radio.variants.items() if variant.get("tcp"))
+    assert cases.build(radio, tcp, nada, [("media.controller.max", "1Mbit/s")]).sets == []
 
 
 @pytest.mark.parametrize(
@@ -337,11 +340,19 @@ def test_what_is_set_is_of_all_video_flows():
          ["--case 9.9: expected one of 5.1", "--seeds 0: expected", "--jobs 0: expected"]),
         (["--controller", "{ kind = "], ["--controller { kind = : not a table of TOML"]),
         (["--controller", "{ max = '1Mbit/s' }"], ["kind is missing"]),
-        (["--controller", "a b"], ["--controller a b: expected a table", "or one of nada"]),
+        (["--controller", "a b"], ["--controller a b: expected one of nada", "or a table"]),
         (["--controller", "gcc", "--controller", "gcc"], ["given twice: gcc"]),
-        (["--controller", "scream", "--case", "5.1"], ["scream: ", 'unknown word "scream"']),
-        (["--transport", "{ kind = 'external', stack = 'x' }", "--case", "5.1"], ["x"]),
-        (["--set", "links.nix.rate=1Mbit/s", "--case", "5.1"], ['links has no "nix"', "bottleneck"]),
+        (["--controller", "scream", "--case", "5.1"],
+         ["--controller scream: expected one of nada, nada-ns3-rmcat, gcc,", "not support scream"]),
+        (["--transport", "tpc", "--case", "5.1"], ["--transport tpc: expected one of tfrc, ccid2,"]),
+        (["--transport", "{ kind = 'external', stack = 'x' }", "--case", "5.1"],
+         ["'x' }: stack: no stack of this name is registered"]),
+        (["--set", "links.nix.rate=1Mbit/s"],
+         ['--set links.nix.rate=1Mbit/s: links has no "nix" – names here are: bottleneck']),
+        (["--case", "5.4", "--set", "flows.video-1.controller.max=3q"],
+         ['--set flows.video-1.controller.max=3q: "3q" is not a rate']),
+        (["--case", "9.9", "--controller", "foo", "--set", "links.nix.rate=1Mbit/s", "--seeds", "0"],
+         ["--case 9.9: ", "--controller foo: ", 'links has no "nix"', "--seeds 0: "]),
         (["--set", "nix"], ["'nix' is not PATH=VALUE"]),
     ],
 )  # fmt: skip
@@ -350,6 +361,22 @@ def test_bad_input_is_said_at_once(words, said, tmp_path):
     for part in said:
         assert part in line
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--controller", "foo"],
+        ["--controller", "{ kind = 'gcc', maxx = 1 }"],
+        ["--transport", "{ kind = 'udp', x = 1 }", "--controller", "nada"],
+        ["--set", "media.controller.max=3q"],
+        ["--set", "media.source.kind=nix", "--controller", "nada"],
+    ],
+)
+def test_a_fault_of_all_flows_is_said_once(words, tmp_path):
+    line = told("evaluate", "rmcat", "--case", "5.4", "--case", "8869", *words, cwd=tmp_path)
+    assert line.startswith(f"talkspurt: {words[0]} {words[1]}: ")
+    assert line.count(words[1]) == 1 and "; " not in line and "video-" not in line
 
 
 def test_another_suite_is_refused(tmp_path):

@@ -38,14 +38,14 @@ def evaluate(
     list
         Print the cases, their variants, and what is not there, and run nothing.
     """
-    plan = _plan(options)
+    work = _work(options)
+    plan = work.plan
     if list:
         if options.json:
             print_json([asdict(case) for case in plan.cases])
         else:
             showing.print_list(plan.cases, console())
         return 0
-    work = running.Work.of(plan)
     sets = [one.replace("=", "-") for one in options.set or []]
     named = "-".join([suite, *(options.case or []), *sets])
     folder = options.out
@@ -76,7 +76,7 @@ def evaluate(
     return 1 if missed else 0
 
 
-def _plan(options: EvaluateOptions) -> running.Plan:
+def _work(options: EvaluateOptions) -> running.Work:
     """What is evaluated.
 
     Raises:
@@ -92,13 +92,20 @@ def _plan(options: EvaluateOptions) -> running.Plan:
     faults.add(
         f"--program {options.program}: no such program", unless=program or not options.program
     )
-    plan = running.Plan([], [], seeds, program=program or None)
+    plan = running.Plan(cases.select([]), [], seeds, program=program or None)
+    with faults.gathered():
+        plan = replace(plan, sets=pairs(options.set))
     with faults.gathered():
         plan = replace(plan, cases=cases.select(options.case or []))
     with faults.gathered():
         found = cases.candidates(options.controller or [], options.transport or [])
         plan = replace(plan, candidates=found)
+    if not plan.candidates:
+        # What is set is judged nevertheless, apart from what the candidate has.
+        sets = [one for one in plan.sets if not one[0].startswith(("media.", "flows.video"))]
+        plan = replace(plan, sets=sets, candidates=cases.candidates([], ["udp"]))
+    work = running.Work(plan, {})
     with faults.gathered():
-        plan = replace(plan, sets=pairs(options.set))
+        work = running.Work.of(plan)
     faults.check()
-    return plan
+    return work

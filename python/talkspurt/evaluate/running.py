@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from talkspurt._lazy import pl
 from talkspurt._storage import file_access, output_folder
 from talkspurt._terminal.progress import say_news
 from talkspurt._text import problems
-from talkspurt.errors import BadInputError, Faults
+from talkspurt.errors import BadInputError
 from talkspurt.evaluate import cases, judging, measuring
 from talkspurt.evaluate.cases import Candidate, Case
 from talkspurt.evaluate.judging import Measured
@@ -120,13 +121,15 @@ def _unfit(plan: Plan) -> dict[Key, str]:
     """Why candidates cannot run variants.
 
     Raises:
-        BadInputError: with everything that is wrong with candidates that can run none.
+        BadInputError: with everything that is wrong with candidates that can run none, and with
+            what is set.
     """
-    found, faults = {}, Faults()
-    wrong: dict[str, list[str]] = {}
+    found: dict[Key, str] = {}
+    faults: dict[str, None] = {}
     variants = [(case, variant) for case in plan.cases for variant in case.variants]
     for candidate in plan.candidates:
-        refused: dict[str, None] = {}
+        # By their texts without what is proposed: names differ from case to case.
+        refused: dict[str, str] = {}
         fits = False
         for case, variant in variants:
             why = cases.unable(case, variant, candidate)
@@ -138,24 +141,46 @@ def _unfit(plan: Plan) -> dict[Key, str]:
                         applied(built.scenario, built.sets, 1)
                     else:
                         read(built.scenario, set=built.sets, seed=1)
-                    fits = True
+                    # TCP in place of media says nothing of the candidate.
+                    fits = fits or not case.variants[variant].get("tcp")
                     continue
                 except _core.ScenarioError as error:
                     why = "; ".join(dict.fromkeys(map(_said, error.problems)))
+                    wrong = [_wrong(plan, candidate, problem) for problem in error.problems]
                 except (ValueError, BadInputError) as error:
                     why = str(error)
-                refused[why] = None
+                    wrong = [why]
+                for text in wrong:
+                    refused.setdefault(text.partition(" – ")[0], text)
             found[case.id, variant, candidate.name] = why
-        if refused and not fits:
-            wrong.setdefault("; ".join(refused), []).append(candidate.name)
-    for why, names in wrong.items():
-        faults.add(f"{', '.join(names)}: {why}")
-    faults.check()
+        if not fits:
+            faults |= dict.fromkeys(refused.values())
+    if faults:
+        raise BadInputError("; ".join(faults))
     return found
 
 
 def _said(problem: _core.Problem) -> str:
     return problems.text({**problem, "file": "", "line": None}).removeprefix("scenario: ")
+
+
+def _wrong(plan: Plan, candidate: Candidate, problem: _core.Problem) -> str:
+    """An error in a scenario as one in the option it is from, the same of all video flows."""
+    asked = problem["file"].removeprefix("--set ").partition("=")[0]
+    # What is set keeps the name that it was given.
+    name = None if asked in dict(plan.sets) else "media."
+    if name is None or FLOW.sub(name, asked) in dict(plan.sets):
+        text = problems.text({**problem, "path": ""})
+        return text if name is None else FLOW.sub(name, text)
+    option, _, rest = FLOW.sub("", problem["path"]).partition(".")
+    if option not in ("controller", "transport"):
+        return _said(problem)
+    where = f"--{option} {candidate.name}"
+    return problems.text({**problem, "file": where, "line": None, "path": rest})
+
+
+FLOW = re.compile(r"\bflows\.video(-\d+)?(-resumed)?\.")
+"""A video flow of a case."""
 
 
 @dataclass
