@@ -533,6 +533,35 @@ def test_a_program_runs_external_stacks(tmp_path):
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
+        ("import os; os.kill(os.getpid(), 11)", "it ended with status -11"),
+        ("sys.exit('a bad port')", "a bad port"),
+        ("sys.exit(0)", "it wrote no packets.parquet"),
+    ],
+)
+def test_seeds_that_fail_leave_the_others_of_their_variant(tmp_path, ends, said):
+    failing = tmp_path / "program"
+    whole = PROGRAM.format(python=sys.executable)
+    failing.write_text(
+        whole.replace("assert ", f'if "seed = 2\\n" in text:\n    {ends}\nassert ', 1)
+    )
+    failing.chmod(0o755)
+    mine = "{ kind = 'external', stack = 'mine' }"
+    words = ("evaluate", "rmcat", "--case", "5.3", "--seeds", "3", "--transport", mine)
+    ended = talkspurt(*words, "--program", failing, "--out", "out", cwd=tmp_path)
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert f"{failing} failed: {mine}, 5.3 link, without seed 2: {said}" in ended.stderr
+    found = json.loads((tmp_path / "out/results.json").read_text())["cases"][0]["measures"]
+    assert {(len(one["values"]), one["note"]) for one in found} == {(2, f"without seed 2: {said}")}
+    native = json.loads(talkspurt(*words[:6], "--transport", "tfrc", "--json").stdout)
+    values = [one["values"] for one in native["cases"][0]["measures"]]
+    assert [one["values"] for one in found] == [[its[0], its[2]] for its in values], (
+        "paired by seeds"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
         ("kill -SEGV $$", "it ended with status -11"),
         ("echo no such stack >&2; exit 1", "no such stack"),
     ],

@@ -14,7 +14,7 @@ from talkspurt._storage.file_access import plain_name
 from talkspurt._terminal.console import console
 from talkspurt._terminal.progress import Bar, say_news, silent
 from talkspurt._text.escaping import print_json
-from talkspurt.errors import Faults
+from talkspurt.errors import BadInputError, Faults
 from talkspurt.evaluate import cases, running, showing
 from talkspurt.scenarios.source import pairs
 
@@ -28,7 +28,7 @@ def evaluate(
 ) -> int:
     """Judge congestion control by the test cases of RFC 8867 and RFC 8869.
 
-    The exit status is 0 if no band is missed, 1 if one is, 2 for bad input.
+    The exit status is 0 if no band is missed, 1 if one is, 2 for bad input or a failed program.
     An evaluation that was stopped or killed goes on from there.
 
     Parameters
@@ -72,6 +72,8 @@ def evaluate(
         showing.print_all(found, console())
     if folder is not None and not (options.json or options.quiet):
         say_where(as_asked(where, folder), options.report)
+    if found.failed:
+        raise BadInputError(f"{plan.program} failed: {'; '.join(found.failed)}")
     missed = found.count("missed") + (found.count("open") if options.strict else 0)
     return 1 if missed else 0
 

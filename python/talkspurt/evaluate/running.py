@@ -81,12 +81,14 @@ class Evaluation:
     Attributes:
         measured: the measures of each case.
         curves: what is drawn of the runs with the first seed.
+        failed: runs of the program that gave no result, though it can run their variant.
         cpu_s: time of processors that runs took, those stored before included.
     """
 
     plan: Plan
     measured: dict[str, list[Measured]] = field(default_factory=dict)
     curves: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
     cpu_s: float = 0.0
 
     def count(self, verdict: str) -> int:
@@ -191,10 +193,12 @@ class Work:
         tasks: case, variant, candidate and seed of each run, by its name.
         names: the names of the runs of each candidate in each variant, in order of the seeds.
         unfit: why candidates cannot run variants.
+        failed: what became of runs of the program that gave no result, by their names.
     """
 
     plan: Plan
     unfit: dict[Key, str]
+    failed: dict[str, Ended] = field(default_factory=dict)
     tasks: dict[str, tuple[Case, str, Candidate, int]] = field(default_factory=dict)
     names: dict[Key, list[str]] = field(default_factory=dict)
 
@@ -217,11 +221,29 @@ class Work:
                         work.names.setdefault(key, []).append(name)
         return work
 
-    def leave_out(self, name: str, why: str) -> None:
-        """Note that a variant cannot be run, of which this is a run."""
-        for key in [key for key, its in self.names.items() if name in its]:
-            self.unfit[key] = why
-            del self.names[key]
+    def lost(self, key: Key) -> str:
+        """Without which seeds of a variant the results are, and why; empty if with all."""
+        its = [name for name in self.names.get(key, ()) if name in self.failed]
+        seeds = ", ".join(str(self.tasks[name][3]) for name in its)
+        why = "; ".join(dict.fromkeys(self.failed[name].failed for name in its))
+        return f"without seed{'s' if len(its) > 1 else ''} {seeds}: {why}" if its else ""
+
+    def settle(self) -> None:
+        """Note which variants the program refused, when all has run.
+
+        Raises:
+            BadInputError: if it ran nothing of a candidate.
+        """
+        of: dict[str, list[Key]] = {}
+        for key, its in self.names.items():
+            if all(name in self.failed for name in its):
+                self.unfit[key] = self.failed[its[0]].failed
+            if not self.tasks[its[0]][0].variants[key[1]].get("tcp"):
+                of.setdefault(key[2], []).append(key)
+        for candidate, keys in of.items():
+            if all(key in self.unfit for key in keys):
+                said = f"{self.plan.program} ran no case: {self.unfit[keys[0]]}"
+                raise BadInputError(f"{candidate}: {said}")
 
 
 def evaluate(
@@ -253,10 +275,8 @@ def evaluate(
         name = missing[i]
         # The folder lives as long as this.
         folder = scratch.pop(i)
-        if isinstance(outcome, Ended) and outcome.crashed:
-            raise BadInputError(f"{plan.program}: {outcome.failed}; the runs before it are kept")
         if isinstance(outcome, Ended) and outcome.failed:
-            work.leave_out(name, outcome.failed)
+            work.failed[name] = outcome
             return
         by_program = isinstance(outcome, Ended)
         written = folder.path / FOLDER if by_program else folder.path
@@ -265,10 +285,7 @@ def evaluate(
             _keep(unfinished, name, done[name])
 
     engine.each(start, range(len(missing)), jobs=jobs, on_end=on_end, on_progress=on_progress)
-    for candidate in plan.candidates if plan.program else ():
-        refused = [why for key, why in work.unfit.items() if key[2] == candidate.name]
-        if refused and not any(key[2] == candidate.name for key in work.names):
-            raise BadInputError(f"{candidate.name}: {plan.program} ran no case: {refused[0]}")
+    work.settle()
     return _judged(work, done)
 
 
@@ -318,9 +335,13 @@ def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
         shown = [name for name in case.variants if name not in case.references]
         for variant, candidate in product(shown, plan.candidates):
             key = case.id, variant, candidate.name
-            runs = [done[name] for name in work.names.get(key, ())]
-            if runs:
-                evaluation.curves[key] = runs[0]["curves"]
+            runs = _by_seed(work, key, done)
+            if 1 in runs:
+                evaluation.curves[key] = runs[1]["curves"]
+            lost = [work.failed[name] for name in work.names.get(key, ()) if name in work.failed]
+            # What refuses every seed cannot run the variant.
+            if lost and (runs or any(ended.crashed for ended in lost)):
+                evaluation.failed.append(f"{candidate.name}, {case.id} {variant}, {work.lost(key)}")
             for band in case.bands_of(variant):
                 found += _of_band(work, case, key, band, done)
         judging.judge(found, {name: case.variants[name].get("judged", True) for name in shown})
@@ -335,24 +356,33 @@ def _of_band(
     done: Mapping[str, Mapping[str, Any]],
 ) -> list[Measured]:
     """The measures of a band, one alone or one of each phase, of a candidate in a variant."""
-    runs = [done[name] for name in work.names.get(key, ())]
+    runs = _by_seed(work, key, done)
     controlled = next(one.kind != "udp" for one in work.plan.candidates if one.name == key[2])
-    note = work.unfit.get(key, "" if controlled else "no congestion control")
+    note = work.unfit.get(key, "" if controlled else "no congestion control") or work.lost(key)
     against = None
     if "versus" in band:
         other = case.id, case.reference(key[1], band["versus"]), key[2]
-        against = [done[name] for name in work.names.get(other, ())]
-        note = note or work.unfit.get(other, "")
+        against = _by_seed(work, other, done)
+        note = note or work.unfit.get(other, "") or work.lost(other)
     found = []
     for measure in measuring.windows(case, band):
-        values = [run["measures"][measure] for run in runs]
+        values = {seed: run["measures"][measure] for seed, run in runs.items()}
         if against is not None:
             # Without the other, there is nothing to compare with.
-            others = (run["measures"][measure] for run in against)
-            both = zip(values, others, strict=False)
-            values = [_compared(one, other, band["as"]) for one, other in both]
-        found.append(Measured(*key, measure, band, values, note))
+            values = {
+                seed: _compared(one, against[seed]["measures"][measure], band["as"])
+                for seed, one in values.items()
+                if seed in against
+            }
+        found.append(Measured(*key, measure, band, [*values.values()], note))
     return found
+
+
+def _by_seed(
+    work: Work, key: Key, done: Mapping[str, Mapping[str, Any]]
+) -> dict[int, Mapping[str, Any]]:
+    """What was measured of a candidate in a variant."""
+    return {work.tasks[n][3]: done[n] for n in work.names.get(key, ()) if n in done}
 
 
 def _compared(one: float, other: float, how: str) -> float:
