@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import signal
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 from command import refused, start, succeed, talkspurt, told, until
+from pages import ROOT
 from talkspurt._storage import file_access
 from talkspurt.analysis.means import holm
 from talkspurt.evaluate import cases, judging, measuring, program, running, showing
@@ -381,6 +383,15 @@ def test_a_fault_of_all_flows_is_said_once(words, tmp_path):
 
 def test_another_suite_is_refused(tmp_path):
     assert "expected" in refused("evaluate", "rmcta", cwd=tmp_path).stderr
+
+
+def test_the_variants_of_the_page_are_valid():
+    page = (ROOT / "docs/evaluate.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("talkspurt evaluate rmcat")]
+    sets = [shlex.split(line)[1:] for line in lines if " --set " in line]
+    assert "links.bottleneck.jitter=15ms" in [words[-1] for words in sets], "RFC 8868 §4.5"
+    for words in sets:
+        succeed(*words, "--list")
 
 
 def test_the_list_says_what_there_is_and_what_is_not(tmp_path):
