@@ -394,6 +394,20 @@ def test_the_variants_of_the_page_are_valid():
         succeed(*words, "--list")
 
 
+def test_the_orderings_of_the_paper_can_be_measured():
+    folder = ROOT / "validation" / "rmcat"
+    found = tomllib.loads((folder / "orderings.toml").read_text(encoding="utf-8"))["ordering"]
+    page = (ROOT / "docs/validation/rmcat.md").read_text(encoding="utf-8")
+    for one in found:
+        case = replace(cases.load()[one["case"]], bands=[one["band"]])
+        sets = [(path, str(value)) for path, value in one.get("set", {}).items()]
+        for candidate in cases.candidates([], []):
+            built = cases.build(case, one["variant"], candidate, sets)
+            read(built.scenario, set=built.sets, seed=1)
+        assert one["band"]["measure"] in measuring.MEASURES and one["better"] in ("gcc", "nada")
+        assert one["band"]["of"] in page
+
+
 def test_the_list_says_what_there_is_and_what_is_not(tmp_path):
     said = succeed("evaluate", "rmcat", "--list", cwd=tmp_path, env={"COLUMNS": "80"}).stdout
     assert max(map(len, said.splitlines())) <= 80
