@@ -200,8 +200,12 @@ def test_holm_by_hand():
         ([1.0, 1.1, 0.9, 1.0], {"most": 0.5}, "missed"),
         ([1.0, 1.1, 0.9, 1.0], {"least": 0.98, "most": 2}, "open"),
         ([1.0, 1.1, 0.9, 1.0], {"least": 0.5, "most": 1.02}, "open"),
-        ([0.0, 0.0, 0.0], {"most": 0}, "held"),
-        ([0.5, 0.5], {"most": 0}, "missed"),
+        # Six values on one side of a limit are improbable, fewer are not.
+        ([0.0] * 6, {"most": 0}, "held"),
+        ([0.5] * 6, {"most": 0}, "missed"),
+        ([0.0] * 5, {"most": 0}, "open"),
+        ([0.5, 0.5], {"most": 0}, "open"),
+        ([0.5, 0.5 + 1e-15], {"most": 0}, "open"),
         ([1.0], {"most": 2}, "open"),
         # One seed that is infinite makes the mean infinite, whatever the others are.
         ([1.0, math.inf, 1.0], {"most": 2}, "missed"),
