@@ -579,6 +579,7 @@ def test_seeds_that_fail_leave_the_others_of_their_variant(tmp_path, ends, said)
     ended = talkspurt(*words, "--program", failing, "--out", "out", cwd=tmp_path)
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
     assert f"{failing} failed: {mine}, 5.3 link, without seed 2: {said}" in ended.stderr
+    assert f"; {mine}, 5.3 link, clear way back, without seed 2: {said}" in ended.stderr
     found = json.loads((tmp_path / "out/results.json").read_text())["cases"][0]["measures"]
     assert {(len(one["values"]), one["note"]) for one in found} == {(2, f"without seed 2: {said}")}
     native = json.loads(talkspurt(*words[:6], "--transport", "tfrc", "--json").stdout)

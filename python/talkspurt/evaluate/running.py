@@ -12,7 +12,7 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -169,11 +169,11 @@ def _said(problem: _core.Problem) -> str:
 def _wrong(plan: Plan, candidate: Candidate, problem: _core.Problem) -> str:
     """An error in a scenario as one in the option it is from, the same of all video flows."""
     asked = problem["file"].removeprefix("--set ").partition("=")[0]
-    # What is set keeps the name that it was given.
-    name = None if asked in dict(plan.sets) else "media."
-    if name is None or FLOW.sub(name, asked) in dict(plan.sets):
-        text = problems.text({**problem, "path": ""})
-        return text if name is None else FLOW.sub(name, text)
+    text = problems.text({**problem, "path": ""})
+    if asked in dict(plan.sets):
+        return text
+    if FLOW.sub("media.", asked) in dict(plan.sets):
+        return FLOW.sub("media.", text)
     option, _, rest = FLOW.sub("", problem["path"]).partition(".")
     if option not in ("controller", "transport"):
         return _said(problem)
@@ -227,6 +227,14 @@ class Work:
         seeds = ", ".join(str(self.tasks[name][3]) for name in its)
         why = "; ".join(dict.fromkeys(self.failed[name].failed for name in its))
         return f"without seed{'s' if len(its) > 1 else ''} {seeds}: {why}" if its else ""
+
+    def failures(self) -> Iterator[str]:
+        """What failed; not variants that the program refused with every seed."""
+        for key, its in self.names.items():
+            ended = [self.failed[name] for name in its if name in self.failed]
+            if ended and (len(ended) < len(its) or any(one.crashed for one in ended)):
+                case, variant, candidate = key
+                yield f"{candidate}, {case} {variant}, {self.lost(key)}"
 
     def settle(self) -> None:
         """Note which variants the program refused, when all has run.
@@ -329,7 +337,8 @@ def _keep(unfinished: output_folder.Resumable, name: str, found: Mapping[str, An
 
 def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
     plan = work.plan
-    evaluation = Evaluation(plan, cpu_s=sum(one["cpu_s"] for one in done.values()))
+    cpu_s = sum(one["cpu_s"] for one in done.values())
+    evaluation = Evaluation(plan, failed=[*work.failures()], cpu_s=cpu_s)
     for case in plan.cases:
         found = evaluation.measured[case.id] = []
         shown = [name for name in case.variants if name not in case.references]
@@ -338,10 +347,6 @@ def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
             runs = _by_seed(work, key, done)
             if 1 in runs:
                 evaluation.curves[key] = runs[1]["curves"]
-            lost = [work.failed[name] for name in work.names.get(key, ()) if name in work.failed]
-            # What refuses every seed cannot run the variant.
-            if lost and (runs or any(ended.crashed for ended in lost)):
-                evaluation.failed.append(f"{candidate.name}, {case.id} {variant}, {work.lost(key)}")
             for band in case.bands_of(variant):
                 found += _of_band(work, case, key, band, done)
         judging.judge(found, {name: case.variants[name].get("judged", True) for name in shown})
