@@ -62,10 +62,7 @@ class Plan:
         tables = [table for one in self.candidates for table in (one.transport, one.controller)]
         # What is set may be a file, or a table with one.
         set_there = [{path.rpartition(".")[2]: valued(value)} for path, value in self.sets]
-        named = [
-            *([self.program] if self.program else ()),
-            *provenance.files_in(tables + set_there),
-        ]
+        named = [*provenance.files_in([*tables, *set_there]), *filter(None, [self.program])]
         return provenance.key((), repr(self), code, [provenance.file(name) for name in named])
 
     def is_run_by_program(self, variant: Mapping[str, Any], candidate: Candidate) -> bool:
@@ -374,11 +371,9 @@ def _of_band(
         values = {seed: run["measures"][measure] for seed, run in runs.items()}
         if against is not None:
             # Without the other, there is nothing to compare with.
-            values = {
-                seed: _compared(one, against[seed]["measures"][measure], band["as"])
-                for seed, one in values.items()
-                if seed in against
-            }
+            others = {seed: run["measures"][measure] for seed, run in against.items()}
+            both = sorted(values.keys() & others)
+            values = {seed: _compared(values[seed], others[seed], band["as"]) for seed in both}
         found.append(Measured(*key, measure, band, [*values.values()], note))
     return found
 
