@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import signal
 import sys
 import tomllib
@@ -11,8 +12,10 @@ import polars as pl
 import pytest
 
 from command import refused, start, succeed, talkspurt, told, until
+from pages import ROOT
+from talkspurt._storage import file_access
 from talkspurt.analysis.means import holm
-from talkspurt.evaluate import cases, judging, measuring, program, running
+from talkspurt.evaluate import cases, judging, measuring, program, running, showing
 from talkspurt.evaluate.judging import Measured
 from talkspurt.scenarios.source import read
 
@@ -124,6 +127,10 @@ def test_waits_delays_and_losses_are_without_the_seconds_behind_a_fall():
     assert measured(run, "loss", calm=1) == 0
     assert measured(run, "loss", calm=0.5) == pytest.approx(50 / 1950)
     assert measured(run, "delay", **{"from": 15, "to": 18}) == pytest.approx(60)
+    assert measured(run, "loss", **{"from": 5, "to": 10}) == 0, "none of the second behind it"
+    late = a_run(packets("video", [19.0, 20.5], wait=lambda at: 0.1 if at > 20 else 0.0))
+    of_all = measured(late, "queue", **{"from": 10})
+    assert of_all == pytest.approx(95), "with what is sent after the media's end"
 
 
 def test_a_packet_of_two_links_waits_at_both_and_arrives_at_the_last():
@@ -193,10 +200,19 @@ def test_holm_by_hand():
         ([1.0, 1.1, 0.9, 1.0], {"most": 0.5}, "missed"),
         ([1.0, 1.1, 0.9, 1.0], {"least": 0.98, "most": 2}, "open"),
         ([1.0, 1.1, 0.9, 1.0], {"least": 0.5, "most": 1.02}, "open"),
-        ([0.0, 0.0, 0.0], {"most": 0}, "held"),
-        ([0.5, 0.5], {"most": 0}, "missed"),
+        # Six values on one side of a limit are improbable, fewer are not.
+        ([0.0] * 6, {"most": 0}, "held"),
+        ([0.5] * 6, {"most": 0}, "missed"),
+        ([0.0] * 5, {"most": 0}, "open"),
+        ([0.5, 0.5], {"most": 0}, "open"),
+        ([0.5, 0.5 + 1e-15], {"most": 0}, "open"),
         ([1.0], {"most": 2}, "open"),
-        ([1.0, math.inf, 1.0], {"most": 2}, "open"),
+        # One seed that is infinite makes the mean infinite, whatever the others are.
+        ([1.0, math.inf, 1.0], {"most": 2}, "missed"),
+        ([math.inf, math.inf], {"least": 0.5, "most": 2}, "missed"),
+        ([1.0, math.inf, 1.0], {"least": 0.5}, "held"),
+        ([math.inf], {"most": 2}, "open"),
+        ([math.inf, math.nan], {"most": 2}, "open"),
         ([], {"most": 2}, "cannot run"),
     ],
 )
@@ -204,6 +220,16 @@ def test_verdicts(values, band, verdict):
     one = a_measure(values, **band)
     judging.judge([one], {"v": True})
     assert one.verdict == verdict
+
+
+def test_an_infinite_mean_is_shown_and_named():
+    """A flow without any rate: the spread of the rates is infinite."""
+    one = a_measure([1.0, math.inf], most=3)
+    judging.judge([one], {"v": True})
+    assert showing.value_text(one) == "∞"
+    said = json.loads(file_access.to_json(one.to_json()))
+    assert (said["mean"], said["values"], said["verdict"]) == (None, [1.0, None], "missed")
+    assert said["note"] == "m is infinite with 1 of 2 seeds"
 
 
 def test_the_verdict_of_one_band_agrees_with_its_interval_and_many_make_it_harder():
@@ -308,6 +334,9 @@ def test_what_is_set_is_of_all_video_flows():
     assert [path for path, _ in built.sets] == [
         *(f"flows.video-{n}.controller.max" for n in (1, 2, 3)), "seed",
     ]  # fmt: skip
+    radio = cases.load()["8869-3.2"]
+    (tcp, *_) = (name for name, variant in radio.variants.items() if variant.get("tcp"))
+    assert cases.build(radio, tcp, nada, [("media.controller.max", "1Mbit/s")]).sets == []
 
 
 @pytest.mark.parametrize(
@@ -317,11 +346,19 @@ def test_what_is_set_is_of_all_video_flows():
          ["--case 9.9: expected one of 5.1", "--seeds 0: expected", "--jobs 0: expected"]),
         (["--controller", "{ kind = "], ["--controller { kind = : not a table of TOML"]),
         (["--controller", "{ max = '1Mbit/s' }"], ["kind is missing"]),
-        (["--controller", "a b"], ["--controller a b: expected a table", "or one of nada"]),
+        (["--controller", "a b"], ["--controller a b: expected one of nada", "or a table"]),
         (["--controller", "gcc", "--controller", "gcc"], ["given twice: gcc"]),
-        (["--controller", "scream", "--case", "5.1"], ["scream: ", 'unknown word "scream"']),
-        (["--transport", "{ kind = 'external', stack = 'x' }", "--case", "5.1"], ["x"]),
-        (["--set", "links.nix.rate=1Mbit/s", "--case", "5.1"], ['links has no "nix"', "bottleneck"]),
+        (["--controller", "scream", "--case", "5.1"],
+         ["--controller scream: expected one of nada, nada-ns3-rmcat, gcc,", "not support scream"]),
+        (["--transport", "tpc", "--case", "5.1"], ["--transport tpc: expected one of tfrc, ccid2,"]),
+        (["--transport", "{ kind = 'external', stack = 'x' }", "--case", "5.1"],
+         ["'x' }: stack: no stack of this name is registered"]),
+        (["--set", "links.nix.rate=1Mbit/s"],
+         ['--set links.nix.rate=1Mbit/s: links has no "nix" – names here are: bottleneck']),
+        (["--case", "5.4", "--set", "flows.video-1.controller.max=3q"],
+         ['--set flows.video-1.controller.max=3q: "3q" is not a rate']),
+        (["--case", "9.9", "--controller", "foo", "--set", "links.nix.rate=1Mbit/s", "--seeds", "0"],
+         ["--case 9.9: ", "--controller foo: ", 'links has no "nix"', "--seeds 0: "]),
         (["--set", "nix"], ["'nix' is not PATH=VALUE"]),
     ],
 )  # fmt: skip
@@ -332,8 +369,47 @@ def test_bad_input_is_said_at_once(words, said, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--controller", "foo"],
+        ["--controller", "{ kind = 'gcc', maxx = 1 }"],
+        ["--transport", "{ kind = 'udp', x = 1 }", "--controller", "nada"],
+        ["--set", "media.controller.max=3q"],
+        ["--set", "media.source.kind=nix", "--controller", "nada"],
+    ],
+)
+def test_a_fault_of_all_flows_is_said_once(words, tmp_path):
+    line = told("evaluate", "rmcat", "--case", "5.4", "--case", "8869", *words, cwd=tmp_path)
+    assert line.startswith(f"talkspurt: {words[0]} {words[1]}: ")
+    assert line.count(words[1]) == 1 and "; " not in line and "video-" not in line
+
+
 def test_another_suite_is_refused(tmp_path):
     assert "expected" in refused("evaluate", "rmcta", cwd=tmp_path).stderr
+
+
+def test_the_variants_of_the_page_are_valid():
+    page = (ROOT / "docs/evaluate.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("talkspurt evaluate rmcat")]
+    sets = [shlex.split(line)[1:] for line in lines if " --set " in line]
+    assert "links.bottleneck.jitter=15ms" in [words[-1] for words in sets], "RFC 8868 §4.5"
+    for words in sets:
+        succeed(*words, "--list")
+
+
+def test_the_orderings_of_the_paper_can_be_measured():
+    folder = ROOT / "validation" / "rmcat"
+    found = tomllib.loads((folder / "orderings.toml").read_text(encoding="utf-8"))["ordering"]
+    page = (ROOT / "docs/validation/rmcat.md").read_text(encoding="utf-8")
+    for one in found:
+        case = replace(cases.load()[one["case"]], bands=[one["band"]])
+        sets = [(path, str(value)) for path, value in one.get("set", {}).items()]
+        for candidate in cases.candidates([], []):
+            built = cases.build(case, one["variant"], candidate, sets)
+            read(built.scenario, set=built.sets, seed=1)
+        assert one["band"]["measure"] in measuring.MEASURES and one["better"] in ("gcc", "nada")
+        assert one["band"]["of"] in page
 
 
 def test_the_list_says_what_there_is_and_what_is_not(tmp_path):
@@ -486,6 +562,36 @@ def test_a_program_runs_external_stacks(tmp_path):
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
+        ("import os; os.kill(os.getpid(), 11)", "it ended with status -11"),
+        ("sys.exit('a bad port')", "a bad port"),
+        ("sys.exit(0)", "it wrote no packets.parquet"),
+    ],
+)
+def test_seeds_that_fail_leave_the_others_of_their_variant(tmp_path, ends, said):
+    failing = tmp_path / "program"
+    whole = PROGRAM.format(python=sys.executable)
+    failing.write_text(
+        whole.replace("assert ", f'if "seed = 2\\n" in text:\n    {ends}\nassert ', 1)
+    )
+    failing.chmod(0o755)
+    mine = "{ kind = 'external', stack = 'mine' }"
+    words = ("evaluate", "rmcat", "--case", "5.3", "--seeds", "3", "--transport", mine)
+    ended = talkspurt(*words, "--program", failing, "--out", "out", cwd=tmp_path)
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert f"{failing} failed: {mine}, 5.3 link, without seed 2: {said}" in ended.stderr
+    assert f"; {mine}, 5.3 link, clear way back, without seed 2: {said}" in ended.stderr
+    found = json.loads((tmp_path / "out/results.json").read_text())["cases"][0]["measures"]
+    assert {(len(one["values"]), one["note"]) for one in found} == {(2, f"without seed 2: {said}")}
+    native = json.loads(talkspurt(*words[:6], "--transport", "tfrc", "--json").stdout)
+    values = [one["values"] for one in native["cases"][0]["measures"]]
+    assert [one["values"] for one in found] == [[its[0], its[2]] for its in values], (
+        "paired by seeds"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
         ("kill -SEGV $$", "it ended with status -11"),
         ("echo no such stack >&2; exit 1", "no such stack"),
     ],
@@ -526,6 +632,27 @@ def test_other_bands_are_other_inputs(monkeypatch):
     }
     assert len(keys) == 5
     assert plan.key == replace(plan).key
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("links.bottleneck.trace.file", "trace.csv"),
+        ("links.bottleneck.trace.file", "'trace.csv'"),
+        ("links.bottleneck.trace", "{ file = 'trace.csv' }"),
+    ],
+)
+def test_the_content_of_a_file_is_an_input(path, value, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "trace.csv"
+    set_there = running.Plan([cases.load()["5.4"]], cases.candidates([], []), 1, [(path, value)])
+    table = f"{{ kind = 'gcc', trace = {{ file = '{file}' }} }}"
+    as_table = replace(set_there, candidates=cases.candidates([table], []), sets=[])
+    for plan in (set_there, as_table):
+        file.write_text("a")
+        before = plan.key
+        file.write_text("bc")
+        assert plan.key != before
 
 
 def test_files_of_cases_have_no_unknown_keys():

@@ -14,7 +14,7 @@ from talkspurt._storage.file_access import plain_name
 from talkspurt._terminal.console import console
 from talkspurt._terminal.progress import Bar, say_news, silent
 from talkspurt._text.escaping import print_json
-from talkspurt.errors import Faults
+from talkspurt.errors import BadInputError, Faults
 from talkspurt.evaluate import cases, running, showing
 from talkspurt.scenarios.source import pairs
 
@@ -28,7 +28,7 @@ def evaluate(
 ) -> int:
     """Judge congestion control by the test cases of RFC 8867 and RFC 8869.
 
-    The exit status is 0 if no band is missed, 1 if one is, 2 for bad input.
+    The exit status is 0 if no band is missed, 1 if one is, 2 for bad input or a failed program.
     An evaluation that was stopped or killed goes on from there.
 
     Parameters
@@ -38,14 +38,14 @@ def evaluate(
     list
         Print the cases, their variants, and what is not there, and run nothing.
     """
-    plan = _plan(options)
+    work = _work(options)
+    plan = work.plan
     if list:
         if options.json:
             print_json([asdict(case) for case in plan.cases])
         else:
             showing.print_list(plan.cases, console())
         return 0
-    work = running.Work.of(plan)
     sets = [one.replace("=", "-") for one in options.set or []]
     named = "-".join([suite, *(options.case or []), *sets])
     folder = options.out
@@ -72,11 +72,13 @@ def evaluate(
         showing.print_all(found, console())
     if folder is not None and not (options.json or options.quiet):
         say_where(as_asked(where, folder), options.report)
+    if found.failed:
+        raise BadInputError(f"{plan.program} failed: {'; '.join(found.failed)}")
     missed = found.count("missed") + (found.count("open") if options.strict else 0)
     return 1 if missed else 0
 
 
-def _plan(options: EvaluateOptions) -> running.Plan:
+def _work(options: EvaluateOptions) -> running.Work:
     """What is evaluated.
 
     Raises:
@@ -92,13 +94,20 @@ def _plan(options: EvaluateOptions) -> running.Plan:
     faults.add(
         f"--program {options.program}: no such program", unless=program or not options.program
     )
-    plan = running.Plan([], [], seeds, program=program or None)
+    plan = running.Plan(cases.select([]), [], seeds, program=program or None)
+    with faults.gathered():
+        plan = replace(plan, sets=pairs(options.set))
     with faults.gathered():
         plan = replace(plan, cases=cases.select(options.case or []))
     with faults.gathered():
         found = cases.candidates(options.controller or [], options.transport or [])
         plan = replace(plan, candidates=found)
+    if not plan.candidates:
+        # What is set is judged nevertheless, apart from what the candidate has.
+        sets = [one for one in plan.sets if not one[0].startswith(("media.", "flows.video"))]
+        plan = replace(plan, sets=sets, candidates=cases.candidates([], ["udp"]))
+    work = running.Work(plan, {})
     with faults.gathered():
-        plan = replace(plan, sets=pairs(options.set))
+        work = running.Work.of(plan)
     faults.check()
-    return plan
+    return work

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from talkspurt._text import problems
 from talkspurt.errors import BadInputError, Faults
 
 FILES = files("talkspurt.evaluate") / "rmcat"
@@ -85,7 +86,7 @@ BULK = Candidate("TCP", {"kind": "tcp", "controller": "newreno"}, None, {"kind":
 
 
 def candidates(controllers: Sequence[str], transports: Sequence[str]) -> list[Candidate]:
-    """Those of a command line, each a known name, a kind, or a table; default: all controllers.
+    """Those of a command line, each a known name or a table; default: all controllers.
 
     Raises:
         BadInputError: with everything that is no table, or there twice.
@@ -109,13 +110,15 @@ def candidates(controllers: Sequence[str], transports: Sequence[str]) -> list[Ca
 
 
 def _table(option: str, text: str, known: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    if text in known:
+        return dict(known[text])
     if not text.lstrip().startswith("{"):
-        if not re.fullmatch(r"[\w.-]+", text):
-            raise BadInputError(
-                f"{option} {text}: expected a table, as in {{ kind = 'gcc' }}, or one of "
-                f"{', '.join(known)}"
-            )
-        return dict(known.get(text, {"kind": text}))
+        # Some are known, and have another name or a nearest one here.
+        hint = problems.answer(text)
+        raise BadInputError(
+            f"{option} {text}: expected one of {', '.join(known)}, or a table, as in "
+            f"{{ kind = '{next(iter(known))}' }}" + (f" – {hint}" if hint else "")
+        )
     try:
         found = dict(tomllib.loads(f"it = {text}")["it"])
     except tomllib.TOMLDecodeError as error:
@@ -302,6 +305,8 @@ def build(
                 for video in videos
                 # A flow that shares a session has the controller of the other.
                 if not (path.startswith("media.controller") and "session" in flows[video])
+                # TCP in place of media is none.
+                and not how.get("tcp")
             ]
         else:
             made.sets.append((path, value))

@@ -3,7 +3,7 @@
 A band is *held* if the interval of a mean lies inside it, *missed* if it lies outside, and *open*
 otherwise. Of one number alone, an interval at 95 % says this at a level of 0.05. A table has many:
 its verdicts are corrected by Holm's method, so that with a probability of 0.95 or more none of them
-is wrong.
+is wrong. Equal values have an interval of no width, which is a verdict from six seeds on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 from talkspurt.analysis.means import holm, student
 
 CONFIDENCE = 0.95
+EQUAL = 6
+"""From so many seeds on, equal values are a verdict: that all lie on one side of a limit on which
+the median is has a probability of 2 / 2⁶ = 0.03 (sign test), and with one less, of 0.06."""
 HELD, MISSED, OPEN, REPORTED, UNABLE = "held", "missed", "open", "reported", "cannot run"
 
 
@@ -39,10 +42,15 @@ class Measured:
     verdict: str = REPORTED
 
     def __post_init__(self) -> None:
-        there = [value for value in self.values if math.isfinite(value)]
+        infinite = sum(map(math.isinf, self.values))
         # What is not a number in one run has no mean.
-        whole = there if len(there) == len(self.values) else []
+        whole = [] if infinite or any(map(math.isnan, self.values)) else self.values
         self.mean, self.half, self.deviation = student(whole, CONFIDENCE)
+        # What is infinite in one run has an infinite mean.
+        if infinite and not any(map(math.isnan, self.values)):
+            self.mean = math.inf
+            found = f"{self.name} is infinite with {infinite} of {len(self.values)} seeds"
+            self.note = "; ".join(filter(None, (self.note, found)))
         self.verdict = REPORTED if self.values else UNABLE
 
     @property
@@ -67,20 +75,25 @@ class Measured:
         For a mean inside the band that is the nearer limit, outside the one that is crossed: below
         0.05 where the interval at 95 % does not contain it.
         """
-        if self.mean is None or self.half is None or self.deviation is None:
+        n = len(self.values)
+        if self.mean is None or n < 2:
             return 1.0
         distance = min(abs(self.mean - limit) for limit in (self.least, self.most))
-        if not self.deviation or math.isinf(distance):
+        if self.deviation is None or math.isinf(distance):
             return 0.0
+        # Sums in another order differ in the last digits.
+        if self.deviation <= 1e-9 * abs(self.mean):
+            return 0.0 if n >= EQUAL else 1.0
         from scipy.special import stdtr
 
-        n = len(self.values)
         return 2 * float(stdtr(n - 1, -distance / self.deviation * math.sqrt(n)))
 
     def to_json(self) -> dict[str, Any]:
         """For the file of results."""
         keys = ("case", "variant", "candidate", "name", "mean", "half", "verdict", "note")
         said = {key: getattr(self, key) for key in keys}
+        # JSON has no infinity: the note says it.
+        said["mean"] = None if self.mean == math.inf else self.mean
         said |= {key: self.band[key] for key in ("least", "most", "unit") if key in self.band}
         return {
             **said,

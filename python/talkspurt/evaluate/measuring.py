@@ -172,8 +172,11 @@ def _oscillation(run: Run, band: Mapping[str, Any], window: Window) -> float:
 
 
 def _kept(run: Run, band: Mapping[str, Any], window: Window, sent: Numbers) -> npt.NDArray[Any]:
-    """The packets sent in a window, without some seconds (``calm``) after a fall."""
-    kept = (sent >= window[0]) & (sent < window[1] + 1)
+    """The packets sent in a window, without some seconds (``calm``) after a fall.
+
+    What is still sent after the end of the media belongs to a window that ends there.
+    """
+    kept = (sent >= window[0]) & ((sent < window[1]) | (window[1] >= run.case.end))
     for at, _ in run.falls():
         kept &= (sent < at) | (sent >= at + band.get("calm", 0))
     found: npt.NDArray[Any] = kept

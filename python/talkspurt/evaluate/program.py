@@ -29,7 +29,7 @@ class Ended:
     digest: str
     failed: str = ""
     crashed: bool = False
-    """It was ended by a signal, which says nothing of what it can run."""
+    """It was ended by a signal, or wrote nothing, which says nothing of what it can run."""
     cpu_s: float = 0.0
     """Not known of a program."""
 
@@ -40,6 +40,7 @@ class ProgramJob:
     def __init__(self, program: str, scenario: str, folder: Path) -> None:
         file_access.write_text(folder / "scenario.toml", scenario)
         self._said = folder / "said.txt"
+        self._packets = folder / FOLDER / "packets.parquet"
         words = [program, str(folder / "scenario.toml"), str(folder / FOLDER)]
         none = subprocess.DEVNULL
         with self._said.open("wb") as said:
@@ -66,9 +67,11 @@ class ProgramJob:
         status = self._process.wait()
         said = self._said.read_text(encoding="utf-8", errors="replace")
         last = said.strip().rpartition("\n")[2]
-        crashed = status < 0
+        if not status and self._packets.is_file():
+            return Ended("")
+        crashed = status <= 0
         why = f"it ended with status {status}" if crashed or not last else last
-        return Ended("", why if status else "", crashed)
+        return Ended("", why if status else f"it wrote no {self._packets.name}", crashed)
 
 
 def applied(scenario: Mapping[str, Any], sets: Sequence[tuple[str, Any]], seed: int) -> str:
@@ -86,12 +89,13 @@ def applied(scenario: Mapping[str, Any], sets: Sequence[tuple[str, Any]], seed: 
             table = table.setdefault(key, {})
             if not isinstance(table, dict):
                 raise BadInputError(f"--set {path}: {key} is no table")
-        table[last] = _value(value)
+        table[last] = valued(value)
     scenario["seed"] = seed
     return tomli_w.dumps(scenario)
 
 
-def _value(value: object) -> object:
+def valued(value: object) -> object:
+    """What is set, which may be in TOML."""
     if not isinstance(value, str):
         return value
     try:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -22,11 +23,11 @@ from talkspurt._lazy import pl
 from talkspurt._storage import file_access, output_folder
 from talkspurt._terminal.progress import say_news
 from talkspurt._text import problems
-from talkspurt.errors import BadInputError, Faults
+from talkspurt.errors import BadInputError
 from talkspurt.evaluate import cases, judging, measuring
 from talkspurt.evaluate.cases import Candidate, Case
 from talkspurt.evaluate.judging import Measured
-from talkspurt.evaluate.program import FOLDER, Ended, ProgramJob, applied
+from talkspurt.evaluate.program import FOLDER, Ended, ProgramJob, applied, valued
 from talkspurt.results.run_data import Scratch
 from talkspurt.runs import engine
 from talkspurt.scenarios import provenance
@@ -58,8 +59,11 @@ class Plan:
         code = [
             Path(str(module.__file__)).read_text(encoding="utf-8") for module in (cases, measuring)
         ]
-        program = provenance.file(self.program) if self.program else ""
-        return provenance.key((), repr(self), code, program)
+        tables = [table for one in self.candidates for table in (one.transport, one.controller)]
+        # What is set may be a file, or a table with one.
+        set_there = [{path.rpartition(".")[2]: valued(value)} for path, value in self.sets]
+        named = [*provenance.files_in([*tables, *set_there]), *filter(None, [self.program])]
+        return provenance.key((), repr(self), code, [provenance.file(name) for name in named])
 
     def is_run_by_program(self, variant: Mapping[str, Any], candidate: Candidate) -> bool:
         """Whether the program runs a candidate in a variant."""
@@ -74,12 +78,14 @@ class Evaluation:
     Attributes:
         measured: the measures of each case.
         curves: what is drawn of the runs with the first seed.
+        failed: runs of the program that gave no result, though it can run their variant.
         cpu_s: time of processors that runs took, those stored before included.
     """
 
     plan: Plan
     measured: dict[str, list[Measured]] = field(default_factory=dict)
     curves: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
     cpu_s: float = 0.0
 
     def count(self, verdict: str) -> int:
@@ -114,13 +120,15 @@ def _unfit(plan: Plan) -> dict[Key, str]:
     """Why candidates cannot run variants.
 
     Raises:
-        BadInputError: with everything that is wrong with candidates that can run none.
+        BadInputError: with everything that is wrong with candidates that can run none, and with
+            what is set.
     """
-    found, faults = {}, Faults()
-    wrong: dict[str, list[str]] = {}
+    found: dict[Key, str] = {}
+    faults: dict[str, None] = {}
     variants = [(case, variant) for case in plan.cases for variant in case.variants]
     for candidate in plan.candidates:
-        refused: dict[str, None] = {}
+        # By their texts without what is proposed: names differ from case to case.
+        refused: dict[str, str] = {}
         fits = False
         for case, variant in variants:
             why = cases.unable(case, variant, candidate)
@@ -132,24 +140,46 @@ def _unfit(plan: Plan) -> dict[Key, str]:
                         applied(built.scenario, built.sets, 1)
                     else:
                         read(built.scenario, set=built.sets, seed=1)
-                    fits = True
+                    # TCP in place of media says nothing of the candidate.
+                    fits = fits or not case.variants[variant].get("tcp")
                     continue
                 except _core.ScenarioError as error:
                     why = "; ".join(dict.fromkeys(map(_said, error.problems)))
+                    wrong = [_wrong(plan, candidate, problem) for problem in error.problems]
                 except (ValueError, BadInputError) as error:
                     why = str(error)
-                refused[why] = None
+                    wrong = [why]
+                for text in wrong:
+                    refused.setdefault(text.partition(" – ")[0], text)
             found[case.id, variant, candidate.name] = why
-        if refused and not fits:
-            wrong.setdefault("; ".join(refused), []).append(candidate.name)
-    for why, names in wrong.items():
-        faults.add(f"{', '.join(names)}: {why}")
-    faults.check()
+        if not fits:
+            faults |= dict.fromkeys(refused.values())
+    if faults:
+        raise BadInputError("; ".join(faults))
     return found
 
 
 def _said(problem: _core.Problem) -> str:
     return problems.text({**problem, "file": "", "line": None}).removeprefix("scenario: ")
+
+
+def _wrong(plan: Plan, candidate: Candidate, problem: _core.Problem) -> str:
+    """An error in a scenario as one in the option it is from, the same of all video flows."""
+    asked = problem["file"].removeprefix("--set ").partition("=")[0]
+    text = problems.text({**problem, "path": ""})
+    if asked in dict(plan.sets):
+        return text
+    if FLOW.sub("media.", asked) in dict(plan.sets):
+        return FLOW.sub("media.", text)
+    option, _, rest = FLOW.sub("", problem["path"]).partition(".")
+    if option not in ("controller", "transport"):
+        return _said(problem)
+    where = f"--{option} {candidate.name}"
+    return problems.text({**problem, "file": where, "line": None, "path": rest})
+
+
+FLOW = re.compile(r"\bflows\.video(-\d+)?(-resumed)?\.")
+"""A video flow of a case."""
 
 
 @dataclass
@@ -160,10 +190,12 @@ class Work:
         tasks: case, variant, candidate and seed of each run, by its name.
         names: the names of the runs of each candidate in each variant, in order of the seeds.
         unfit: why candidates cannot run variants.
+        failed: what became of runs of the program that gave no result, by their names.
     """
 
     plan: Plan
     unfit: dict[Key, str]
+    failed: dict[str, Ended] = field(default_factory=dict)
     tasks: dict[str, tuple[Case, str, Candidate, int]] = field(default_factory=dict)
     names: dict[Key, list[str]] = field(default_factory=dict)
 
@@ -186,11 +218,37 @@ class Work:
                         work.names.setdefault(key, []).append(name)
         return work
 
-    def leave_out(self, name: str, why: str) -> None:
-        """Note that a variant cannot be run, of which this is a run."""
-        for key in [key for key, its in self.names.items() if name in its]:
-            self.unfit[key] = why
-            del self.names[key]
+    def lost(self, key: Key) -> str:
+        """Without which seeds of a variant the results are, and why; empty if with all."""
+        its = [name for name in self.names.get(key, ()) if name in self.failed]
+        seeds = ", ".join(str(self.tasks[name][3]) for name in its)
+        why = "; ".join(dict.fromkeys(self.failed[name].failed for name in its))
+        return f"without seed{'s' if len(its) > 1 else ''} {seeds}: {why}" if its else ""
+
+    def failures(self) -> Iterator[str]:
+        """What failed; not variants that the program refused with every seed."""
+        for key, its in self.names.items():
+            ended = [self.failed[name] for name in its if name in self.failed]
+            if ended and (len(ended) < len(its) or any(one.crashed for one in ended)):
+                case, variant, candidate = key
+                yield f"{candidate}, {case} {variant}, {self.lost(key)}"
+
+    def settle(self) -> None:
+        """Note which variants the program refused, when all has run.
+
+        Raises:
+            BadInputError: if it ran nothing of a candidate.
+        """
+        of: dict[str, list[Key]] = {}
+        for key, its in self.names.items():
+            if all(name in self.failed for name in its):
+                self.unfit[key] = self.failed[its[0]].failed
+            if not self.tasks[its[0]][0].variants[key[1]].get("tcp"):
+                of.setdefault(key[2], []).append(key)
+        for candidate, keys in of.items():
+            if all(key in self.unfit for key in keys):
+                said = f"{self.plan.program} ran no case: {self.unfit[keys[0]]}"
+                raise BadInputError(f"{candidate}: {said}")
 
 
 def evaluate(
@@ -222,10 +280,8 @@ def evaluate(
         name = missing[i]
         # The folder lives as long as this.
         folder = scratch.pop(i)
-        if isinstance(outcome, Ended) and outcome.crashed:
-            raise BadInputError(f"{plan.program}: {outcome.failed}; the runs before it are kept")
         if isinstance(outcome, Ended) and outcome.failed:
-            work.leave_out(name, outcome.failed)
+            work.failed[name] = outcome
             return
         by_program = isinstance(outcome, Ended)
         written = folder.path / FOLDER if by_program else folder.path
@@ -234,10 +290,7 @@ def evaluate(
             _keep(unfinished, name, done[name])
 
     engine.each(start, range(len(missing)), jobs=jobs, on_end=on_end, on_progress=on_progress)
-    for candidate in plan.candidates if plan.program else ():
-        refused = [why for key, why in work.unfit.items() if key[2] == candidate.name]
-        if refused and not any(key[2] == candidate.name for key in work.names):
-            raise BadInputError(f"{candidate.name}: {plan.program} ran no case: {refused[0]}")
+    work.settle()
     return _judged(work, done)
 
 
@@ -281,15 +334,16 @@ def _keep(unfinished: output_folder.Resumable, name: str, found: Mapping[str, An
 
 def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
     plan = work.plan
-    evaluation = Evaluation(plan, cpu_s=sum(one["cpu_s"] for one in done.values()))
+    cpu_s = sum(one["cpu_s"] for one in done.values())
+    evaluation = Evaluation(plan, failed=[*work.failures()], cpu_s=cpu_s)
     for case in plan.cases:
         found = evaluation.measured[case.id] = []
         shown = [name for name in case.variants if name not in case.references]
         for variant, candidate in product(shown, plan.candidates):
             key = case.id, variant, candidate.name
-            runs = [done[name] for name in work.names.get(key, ())]
-            if runs:
-                evaluation.curves[key] = runs[0]["curves"]
+            runs = _by_seed(work, key, done)
+            if 1 in runs:
+                evaluation.curves[key] = runs[1]["curves"]
             for band in case.bands_of(variant):
                 found += _of_band(work, case, key, band, done)
         judging.judge(found, {name: case.variants[name].get("judged", True) for name in shown})
@@ -304,24 +358,31 @@ def _of_band(
     done: Mapping[str, Mapping[str, Any]],
 ) -> list[Measured]:
     """The measures of a band, one alone or one of each phase, of a candidate in a variant."""
-    runs = [done[name] for name in work.names.get(key, ())]
+    runs = _by_seed(work, key, done)
     controlled = next(one.kind != "udp" for one in work.plan.candidates if one.name == key[2])
-    note = work.unfit.get(key, "" if controlled else "no congestion control")
+    note = work.unfit.get(key, "" if controlled else "no congestion control") or work.lost(key)
     against = None
     if "versus" in band:
         other = case.id, case.reference(key[1], band["versus"]), key[2]
-        against = [done[name] for name in work.names.get(other, ())]
-        note = note or work.unfit.get(other, "")
+        against = _by_seed(work, other, done)
+        note = note or work.unfit.get(other, "") or work.lost(other)
     found = []
     for measure in measuring.windows(case, band):
-        values = [run["measures"][measure] for run in runs]
+        values = {seed: run["measures"][measure] for seed, run in runs.items()}
         if against is not None:
             # Without the other, there is nothing to compare with.
-            others = (run["measures"][measure] for run in against)
-            both = zip(values, others, strict=False)
-            values = [_compared(one, other, band["as"]) for one, other in both]
-        found.append(Measured(*key, measure, band, values, note))
+            others = {seed: run["measures"][measure] for seed, run in against.items()}
+            both = sorted(values.keys() & others)
+            values = {seed: _compared(values[seed], others[seed], band["as"]) for seed in both}
+        found.append(Measured(*key, measure, band, [*values.values()], note))
     return found
+
+
+def _by_seed(
+    work: Work, key: Key, done: Mapping[str, Mapping[str, Any]]
+) -> dict[int, Mapping[str, Any]]:
+    """What was measured of a candidate in a variant."""
+    return {work.tasks[n][3]: done[n] for n in work.names.get(key, ()) if n in done}
 
 
 def _compared(one: float, other: float, how: str) -> float:

@@ -35,8 +35,8 @@ def band_text(band: Mapping[str, Any]) -> str:
 
 def value_text(one: Measured) -> str:
     """A mean and half of its interval."""
-    if one.mean is None:
-        return "–"
+    if one.mean is None or math.isinf(one.mean):
+        return "–" if one.mean is None else "∞"
     half = "" if one.half is None else f" ±{float(f'{one.half:.1g}'):g}"
     return f"{float(f'{one.mean:.3g}'):g}{half}"
 
