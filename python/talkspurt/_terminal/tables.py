@@ -268,8 +268,7 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
     columns = call_columns if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():
         rows = [row for row in study.rows(frame) if not calls or row["flow"] in calls]
-        judges = found.judged_by if calls else ()
-        _difference(study, "Paired differences", axis, rows, columns, judges).print(out)
+        _difference(study, "Paired differences", axis, rows, columns).print(out)
     for axis, frame in study.comparisons(tuple(MODELS)).items() if study.is_scored else ():
         rows = [row for row in study.rows(frame) if row["mean"] is not None]
         title = "Paired differences of the scores of the sound"
@@ -279,17 +278,11 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
 
 
 def _difference(
-    study: StudyData,
-    title: str,
-    axis: str,
-    rows: Iterable[Row],
-    columns: Sequence[str],
-    judged_by: Sequence[str] = (),
+    study: StudyData, title: str, axis: str, rows: Iterable[Row], columns: Sequence[str]
 ) -> Table:
     """Differences of the other values of an axis to its first."""
     where = f"{title} along {axis}: value − {study.axis(axis).labels[0]}"
-    file = f"differences-{file_name(axis)}.parquet"
-    return _wide(study, where, rows, columns, judged_by, file=file)
+    return _wide(study, where, rows, columns, file=f"differences-{file_name(axis)}.parquet")
 
 
 def _named(study: StudyData, column: str) -> set[str]:
