@@ -335,7 +335,7 @@ def entry(
 def drawn(study: Study, name: str) -> Figure:
     """The figure of a scenario: a comparison if it is a study."""
     if len(study.runs) > 1:
-        for measure in ("mos", "goodput_bps"):
+        for measure in ("mos", "estimated_mos", "goodput_bps"):
             found = comparison.over_axis(study, measure)
             if found is not None:
                 found.set_figwidth(max(WIDTH, found.get_figwidth()))

@@ -499,8 +499,8 @@ class Playground {
   }
 
   drawAnswer({ answer: { sentences, about, notes }, cautions }) {
-    const [first, rest] = [sentences.slice(0, 3), [...sentences.slice(3), about, ...notes].filter(Boolean)];
-    $("answer").replaceChildren(element("h2", {}, "Result"), ...first.map((words) => element("p", { class: "answer" }, words)),
+    const rest = [about, ...notes].filter(Boolean);
+    $("answer").replaceChildren(element("h2", {}, "Result"), ...sentences.map((words) => element("p", { class: "answer" }, words)),
       ...[rest.length ? element("details", {}, element("summary", {}, `${rest.length} more sentence${rest.length > 1 ? "s" : ""}`), rest.map((words) => element("p", {}, words))) : "",
       cautions.length ? [element("h3", {}, "Warnings"), element("ul", {}, cautions.map((words) => element("li", {}, words)))] : ""].flat());
   }

@@ -4,6 +4,7 @@ import json
 import re
 import statistics
 
+import polars as pl
 import pytest
 from scipy.stats import t
 
@@ -50,7 +51,7 @@ def test_calls_on_copies_of_a_network_are_compared_with_the_same_traffic(first_c
     more = rows["call-over-tcp"]["concealed_ratio"] - unheard
     said = sentences(first_call)[0]
     assert said.startswith(
-        f"call (udp) did best: mean mouth-to-ear delay {delay * 1e3:.1f} ms and unheard "
+        f"But for what the codecs cost, call (udp) did best: mean mouth-to-ear delay {delay * 1e3:.1f} ms and unheard "
         f"{unheard * 100:.2f} %; call-over-tcp (tcp-newreno): {more * 100:.2f} percentage points more"
     )
     assert sentences(first_call)[1].startswith(
@@ -282,6 +283,88 @@ def test_delay_and_unheard_speech_that_contradict_have_no_single_best():
     ]
 
 
+def test_no_call_is_best_that_another_has_a_better_mean_than_in_one_measure():
+    """By delay alone UDP is better for sure; of the unheard share, TCP has 0.8 points less."""
+    delays = {"UDP": (0.100, 0.101, 0.102), "TCP": (0.150, 0.151, 0.153)}
+    unheard = {"UDP": (0.02, 0.0, 0.01), "TCP": (0.001, 0.002, 0.003)}
+    runs = [
+        made(
+            {"transport": value},
+            replicate,
+            None,
+            group=[None],
+            r_factor=[None],
+            mouth_to_ear_mean_s=[delays[value][replicate]],
+            concealed_ratio=[unheard[value][replicate]],
+        )
+        for value in delays
+        for replicate in range(3)
+    ]
+    axis = Axis("transport", "flows.call.transport", tuple(delays))
+    assert sentences(Study("made", "", "", (axis,), 3, 0.95, "", runs)) == [
+        "call: no single best: UDP has the best mean mouth-to-ear delay 101.0 ms, with unheard "
+        "1.00 %; TCP has the best unheard 0.20 %, with mean mouth-to-ear delay 151.3 ms."
+    ]
+
+
+def of_sound_and_picture(networks, frozen, unheard, late=0.2, goodput=(1e6, 1e6)):
+    """A study of two ways to carry both over networks; values by way, the same over each."""
+    runs = [
+        made(
+            {"way": way, "network": network},
+            0,
+            None,
+            flows=(("picture", "udp"), ("sound", "udp")),
+            group=[None, None],
+            r_factor=[None, None],
+            mouth_to_ear_mean_s=[None, 0.1],
+            concealed_ratio=[None, unheard[way]],
+            video_frozen_s=[frozen[way], None],
+            frame_delay_p95_s=pl.Series([late, None], dtype=pl.Float64),
+            goodput_bps=[goodput[way == "B"], 3e4],
+        )
+        for way in frozen
+        for network in networks
+    ]
+    axes = (
+        Axis("way", "flows.*.transport", tuple(frozen)),
+        Axis("network", "links.a.rate", tuple(networks)),
+    )
+    return Study("made", "", "", axes, 1, 0.95, "", runs)
+
+
+def test_sound_and_picture_are_told_under_one_setting_before_the_next():
+    both = of_sound_and_picture(["LTE", "Wi-Fi"], {"A": 0.0, "B": 2.0}, {"A": 0.1, "B": 0.0})
+    heads = [said.partition(": ")[::2] for said in sentences(both)]
+    assert [head for head, _ in heads] == [
+        "picture, network LTE",
+        "sound, network LTE",
+        "picture, network Wi-Fi",
+        "sound, network Wi-Fi",
+    ]
+    assert [said.split()[0] for _, said in heads] == ["A", "B", "A", "B"]
+
+
+def test_sound_that_does_not_differ_is_told_beside_pictures_that_do():
+    both = of_sound_and_picture(["LTE"], {"A": 0.0, "B": 2.0}, {"A": 0.0, "B": 0.0})
+    first, second = sentences(both)
+    assert first.startswith("picture: A did best: frozen 0.00 s")
+    assert second == (
+        "sound: no noticeable difference along way (mean mouth-to-ear delay 100.0 ms, "
+        "unheard 0.00 %)."
+    )
+
+
+def test_a_measure_that_is_unknown_is_not_named_in_a_trade_off():
+    """As of frames of an imported trace."""
+    wide = {"late": None, "goodput": (1e6, 2e6)}
+    both = of_sound_and_picture(["LTE"], {"A": 0.0, "B": 2.0}, {"A": 0.0, "B": 0.0}, **wide)
+    assert sentences(both)[0] == (
+        "picture: no single best: A has the best frozen 0.00 s, with goodput 1 000.0 kbit/s; "
+        "B has the best goodput 2 000.0 kbit/s, with frozen 2.00 s."
+    )
+
+
 LINE = {
     "from": "a", "to": "b", "rate": "600kbit/s", "delay": "30ms",
     "queue": {"kind": "droptail", "packets": 20},
@@ -350,6 +433,39 @@ def test_a_queue_is_chosen_for_sound_and_picture():
     }  # fmt: skip
     found = study({"voice": VOICE, "video": VIDEO, "upload": DATA}, [queues])
     assert {question["flow"] for question in found.answer.questions} == {"voice", "video"}
+
+
+def test_the_controller_of_a_session_is_of_all_its_flows():
+    controllers = [
+        {"kind": "gcc"},
+        {"kind": "fixed", "rate": "900kbit/s", "circuit_breaker": False},
+    ]
+    picture = {**VIDEO, "source": {"kind": "video", "encoder": {"max": "900kbit/s"}}}
+    flows = {
+        "picture": {**picture, "controller": controllers[0]},
+        "sound": {**VOICE, "session": "picture"},
+        "other": VOICE,
+    }
+    axis = {"name": "control", "path": "flows.picture.controller", "values": controllers}
+    found = study(flows, [{**axis, "labels": ["GCC", "fixed"]}], count=1)
+    along = [one["flow"] for one in found.answer.questions if one["axis"]]
+    assert along == ["picture", "sound"]
+
+
+def test_codecs_that_no_score_judges_are_not_called_best(capsys, monkeypatch):
+    codecs = {"name": "codec", "path": "flows.voice.source.codec"}
+    codecs = {**codecs, "values": ["g729a", "pcmu", "amr-12.2"]}
+    found = study({"voice": {**VOICE, "count": 6}}, [codecs], count=1)
+    assert found.answer.judged_by == ["mouth_to_ear_mean_s", "concealed_ratio"]
+    assert sentences(found)[0].startswith("voice: but for what the codecs cost, ")
+    losses = {"name": "loss", "path": "links.line.loss", "values": [0, 0.01, 0.02, 0.03]}
+    (said, *_) = sentences(study({"voice": VOICE}, [codecs, losses], count=1))
+    assert ", but for what the codecs cost, in 4 settings of the other axes: " in said
+    # What judges has a column before what does not.
+    monkeypatch.setenv("COLUMNS", "50")
+    tables.print_study(found)
+    heads = capsys.readouterr().out.partition("Calls\n")[2].partition("──")[0]
+    assert "mouth-to-ear" in heads and "unheard" in heads and "estimated" not in heads
 
 
 def test_the_terminal_says_it_last_and_the_report_first(video, capsys, monkeypatch):

@@ -78,21 +78,25 @@ def test_silence_has_no_score():
 
 
 def test_no_line_is_drawn_over_windows_in_which_nobody_spoke():
-    """Steps begin at the end of the one before, unless that was long ago."""
+    """In the figure and in the chart of the report."""
     pauses = 'codec = "pcmu", talkspurts = { on = "500ms", off = "4s" } }'
     run = talkspurt.run(LOSSY.replace('codec = "pcmu" }', pauses, 1))
-    width = opinion.window_s(run)
-    spoken = opinion.over_time(run, "call", width)["time_s"].to_list()
-    assert any(b - a > 1.5 * width for a, b in itertools.pairwise(spoken))
-    line = run.figure("mos_over_time", flow="call").axes[0].get_lines()[0]
-    x, y = line.get_data()
-    steps = [(a, b) for a, b, value in zip(x, x[1:], y[1:], strict=False) if not math.isnan(value)]
-    assert [a for a, _ in steps] == pytest.approx(spoken)
-    assert all(b - a <= width + 1e-3 for a, b in steps)
+    known = opinion.over_time(run, "call", 1.5)
+    spoken = known["time_s"].to_list()
+    assert any(b - a > 2 for a, b in itertools.pairwise(spoken))
+    x, y = run.figure("mos_over_time", flow="call").axes[0].get_lines()[0].get_data()
+    chart = next(one for one in charts.of_result(run)[0] if one["name"] == "mos")
+    (line,) = (line for line in chart["panels"][0]["lines"] if line["label"] == "call")
+    values = [math.nan if value is None else value for value in line["values"]]
+    for places, drawn in ((x, y), (line["x"], values)):
+        steps = zip(places, places[1:], drawn[1:], strict=False)
+        steps = [(a, b, value) for a, b, value in steps if not math.isnan(value)]
+        assert [a for a, *_ in steps] == pytest.approx(spoken)
+        assert [value for *_, value in steps] == pytest.approx(known["mos"].to_list(), abs=1e-4)
+        assert all(b - a <= 1.5 for a, b, _ in steps)
 
 
 def test_figure_and_chart_show_the_same(lossy):
-    assert opinion.window_s(lossy) == 1.5
     known = opinion.over_time(lossy, "call", 1.5)["mos"].to_list()
     (ax,) = lossy.figure("mos_over_time", flow="call").axes
     drawn = ax.get_lines()[0]

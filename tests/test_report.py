@@ -183,6 +183,36 @@ def test_a_study_plays_every_setting_and_says_which_run(study):
                 assert card["score"]["text"] == f"{run.flows.filter(name=name)['mos'][0]:.2f}"
 
 
+def test_a_call_of_a_study_has_the_score_that_judges_it(folder):
+    """Of Opus the estimate, in its card and in the mean of all runs."""
+    source = {"kind": "speech", "codec": "opus", "file": "speech.wav"}
+    sets = {"flows.call.source": source, "flows.tcp-call.source": source}
+    found = talkspurt.run(folder / "study.toml", set=sets, study=True)
+    assert found.answer.judged_by != ["mos"] and found.flows["mos"].null_count() > 0
+    means = found.labelled(found.summary(["estimated_mos"]))
+    html = study_report.html(found, drawn=())
+    # Also on a phone, where a table has no heads.
+    assert html.count('<td class="n" data-label="estimated MOS">') == 4
+    cards = [one for one in signals(html) if "score" in one]
+    assert len(cards) >= 4
+    for card in cards:
+        assert card["score"]["label"] == "estimated MOS"
+        delay, name = card["title"], card["subtitle"]
+        mean = means.filter(**{"axis.delay": delay, "flow": name}).row(0, named=True)
+        assert any(
+            f"mean estimated MOS of all {intervals.text(mean)}" in it for it in card["notes"]
+        )
+
+
+def test_what_is_said_of_sound_and_of_pictures_is_not_folded():
+    lines = ["a.", "b.", "c.", "d."]
+    shown = {"unfolded": 4, "rows": [], "sentences": [*lines, "note."]}
+    parts = page.environment().get_template("parts.html.j2").make_module()
+    html = str(parts.answer(shown))
+    assert re.findall('<p class="answer">(.*?)</p>', html) == lines
+    assert "1 more" in html and "note." in html.partition("<details>")[2]
+
+
 def test_the_best_and_the_worst_call_of_a_study_come_first(study):
     calls_of_all = study._stack("flows").filter(source="speech")
     measures = study.answer.judged_by

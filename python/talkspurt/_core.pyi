@@ -106,9 +106,6 @@ def opinion(tables: Mapping[str, ArrowStream], told: str, flow: str, bin_s: floa
     From the tables of flows and frames; ``told`` is as in :func:`charts`.
     """
 
-def opinion_window_s(duration_s: float) -> float:
-    """The width of the windows of a call of this length."""
-
 def gauge_lines() -> str:
     """What is shown of the inside of senders, as JSON.
 

@@ -1,9 +1,9 @@
 //! The questions that a study answers: which of its options are compared.
 //!
-//! An axis that sets something of flows is about these flows. One of queues or cells, whose values are no
-//! quantities, is about all calls and pictures, or without them about all flows. Other axes are
-//! conditions, of which the answer is known (a call is better with less loss): they are asked about only where
-//! nothing else is.
+//! An axis that sets something of flows is about these flows, and with a controller about those that share its
+//! session. One of queues or cells, whose values are no quantities, is about all calls and pictures, or without
+//! them about all flows. Other axes are conditions, of which the answer is known (a call is better with less
+//! loss): they are asked about only where nothing else is.
 
 use std::cell::OnceCell;
 
@@ -13,7 +13,7 @@ use crate::conditions::comparable;
 use crate::judge::{Cell, Choice, Question, Verdict};
 use crate::stats::Mean;
 use crate::text::show;
-use crate::{Axis, Flows, INSTRUMENTS, Input, Instrument, OF_PICTURES, Runs};
+use crate::{Axis, Flows, INSTRUMENTS, Input, Instrument, OF_PICTURES, Runs, WITHOUT_SCORE};
 
 /// With more calls or groups of calls in one run, none are compared.
 const MAX_CALLS: usize = 24;
@@ -37,11 +37,23 @@ pub(crate) fn questions(input: &Input, runs: &dyn Runs) -> Vec<Question> {
         (!axis.path.ends_with(".transport"), axis.flows().is_empty())
     });
     let ask = |axes: Vec<usize>| {
-        axes.into_iter().flat_map(|at| along(input, at, of_calls)).collect::<Vec<_>>()
+        axes.into_iter().flat_map(|at| along(input, runs, at, of_calls)).collect::<Vec<_>>()
     };
     let mut asked = ask(axes);
     asked.extend(within(input, runs, of_calls));
-    if asked.is_empty() { ask(chosen(|axis| axis.flows().is_empty())) } else { asked }
+    if asked.is_empty() {
+        return ask(chosen(|axis| axis.flows().is_empty()));
+    }
+    // The values of an axis are the same under all settings.
+    let mut known: IndexMap<String, bool> = IndexMap::new();
+    for question in asked.iter_mut().filter(|it| it.instrument.measures == WITHOUT_SCORE) {
+        let have = || have_codecs(&input.flows, runs, question);
+        question.apart_from_codecs = match &question.axis {
+            Some(axis) => *known.entry(axis.clone()).or_insert_with(have),
+            None => have(),
+        };
+    }
+    asked
 }
 
 /// The instrument of all calls: the first whose measures all of them have, within their range.
@@ -67,14 +79,28 @@ pub(crate) fn is_picture(flows: &Flows, row: usize) -> bool {
     flows.value(row, OF_PICTURES[0].name).is_some()
 }
 
-fn along(input: &Input, at: usize, of_calls: &'static Instrument) -> Vec<Question> {
+fn along(
+    input: &Input,
+    runs: &dyn Runs,
+    at: usize,
+    of_calls: &'static Instrument,
+) -> Vec<Question> {
     let (axis, flows) = (&input.axes[at], &input.flows);
     let patterns = axis.flows();
+    let is_set = |name: &str| patterns.iter().any(|pattern| matches(pattern, name));
+    let mut sharing: IndexMap<&str, bool> = IndexMap::new();
     let mut found: IndexMap<(&str, Settings), Options<'_>> = IndexMap::new();
     for (row, &run) in flows.run.iter().enumerate() {
         let unit = flows.unit(row);
         let name = unit.strip_suffix(".reverse").unwrap_or(unit);
-        if patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, name)) {
+        let shares = || {
+            let flow = axis.path.contains(".controller").then(|| runs.flow(run, name))??;
+            Some(is_set(flow.get("session")?.as_str()?))
+        };
+        if patterns.is_empty()
+            || is_set(name)
+            || *sharing.entry(name).or_insert_with(|| shares().unwrap_or(false))
+        {
             let (rest, run) = (settings(input, run, Some(at)), &input.runs[run]);
             let options = found.entry((unit, rest)).or_default();
             let seeds = options.entry(run.settings[at].as_str()).or_default();
@@ -175,7 +201,30 @@ fn question(
     let (measures, verdict) =
         (instrument.measures.iter().map(|it| it.name).collect(), Verdict::Same);
     let known = options.len() > 1;
-    known.then_some(Question { axis, flow, settings, measures, options, verdict, instrument })
+    known.then_some(Question {
+        axis,
+        flow,
+        settings,
+        measures,
+        options,
+        verdict,
+        instrument,
+        apart_from_codecs: false,
+    })
+}
+
+/// Whether the options of a question differ in their codecs, or in how these encode.
+fn have_codecs(flows: &Flows, runs: &dyn Runs, question: &Question) -> bool {
+    let codec = |choice: &Choice| {
+        let row = *choice.rows.first()?;
+        let name = &flows.name[row];
+        let back = name.strip_suffix(".reverse");
+        let flow = runs.flow(flows.run[row], back.unwrap_or(name))?;
+        let source = flow.get(if back.is_some() { "reverse" } else { "source" })?;
+        Some(["codec", "ladder", "opus"].map(|key| source.get(key).cloned()))
+    };
+    let codecs: Vec<_> = question.options.iter().map(codec).collect();
+    codecs.iter().any(|it| it != &codecs[0])
 }
 
 impl Axis {

@@ -91,7 +91,7 @@ impl Cause {
             HeadOfLine => format!("head-of-line blocking: {share} too late"),
             Rate => format!("congestion control: {share} waited too long at the sender"),
             Retransmission => format!("retransmission: {share} too late"),
-            NetworkLoss => format!("loss in the network: {share}"),
+            NetworkLoss => format!("speech lost in the network: {share}"),
             NetworkDelay => format!("delay variation in the network: {share} too late"),
             Handshake => format!("handshake: {share} waited for the connection"),
             Pauses => format!("pauses of playout: {share}"),

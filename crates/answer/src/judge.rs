@@ -24,6 +24,9 @@ pub struct Question {
     pub verdict: Verdict,
     #[serde(skip)]
     pub(crate) instrument: &'static Instrument,
+    /// Whether the options have different codecs, whose quality the measures do not tell.
+    #[serde(skip)]
+    pub(crate) apart_from_codecs: bool,
 }
 
 /// One of the options of a question.
@@ -146,11 +149,11 @@ impl Question {
             });
             values.collect::<Vec<_>>()
         };
-        // Of pictures, one that is behind noticeably in no measure comes first, though chance may explain it.
+        // By several measures, one that is behind noticeably in none comes first, though chance may explain it.
         let least = self.instrument.measures.iter().map(|it| it.least);
         let is_behind = |one: usize, other: usize| {
             let both = key(one).into_iter().zip(key(other)).zip(least.clone());
-            !self.instrument.calls && both.into_iter().any(|((own, its), least)| own - its > least)
+            both.into_iter().any(|((own, its), least)| own - its > least)
         };
         let trails = |one: usize| measures > 1 && others(one).any(|other| is_behind(one, other));
         let best = (0..count)
@@ -170,7 +173,7 @@ impl Question {
             Verdict::Ahead
         } else if told.iter().flatten().flatten().all(|it| *it == Told::Neither) {
             Verdict::Same
-        } else if measures > 1 && (self.instrument.calls || trails(best)) {
+        } else if trails(best) {
             // Others differ, though none of them from this one.
             Verdict::TradeOff
         } else {

@@ -53,14 +53,14 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs, sentences: &[String]) -> Vec
         }
         if let Some(its) = Flows::text(&flows.quality_limits, row) {
             outside.insert(unit);
-            limits.push((unit, its));
+            limits.push((unit, flows.run[row], its));
         }
         // Where it is the score that a reader sees.
         if flows.value(row, "mos").is_none()
             && let Some(its) = Flows::text(&flows.estimate_limits, row)
         {
             beyond.insert(unit);
-            fit_limits.push((unit, its));
+            fit_limits.push((unit, flows.run[row], its));
         }
         for part in clauses(&flows.stand_in) {
             heard.entry(part).or_default().insert(unit);
@@ -104,12 +104,13 @@ pub(crate) fn notes(flows: &Flows, runs: &dyn Runs, sentences: &[String]) -> Vec
             named(names)
         ))
     });
-    let without = |names: Names<'_>, limits: &[(&str, &str)], range: &str| {
-        let (unit, limit) = limits.first()?;
+    let without = |names: Names<'_>, limits: &[(&str, usize, &str)], range: &str| {
+        let (unit, run, limit) = limits.first()?;
         let of = match limits.len() {
             1 => String::new(),
-            _ if names.len() == 1 => "in one run, ".to_owned(),
-            _ => format!("of {unit}, "),
+            _ if names.len() > 1 => format!("of {unit}, "),
+            _ if limits.iter().all(|it| it.1 == *run) => "of one call, ".to_owned(),
+            _ => "in one run, ".to_owned(),
         };
         Some(format!("The score of {} is outside the range of {range}: {of}{limit}.", named(names)))
     };
@@ -211,5 +212,25 @@ mod tests {
         let [note] = &said(&[0.6], json!({ "kind": "adaptive" }))[..] else { panic!("one note") };
         assert!(note.ends_with("the playout buffer is shorter than the variation of the delay."));
         assert_eq!(said(&[0.5, 0.1], json!({})), [""; 0]);
+    }
+
+    #[test]
+    fn one_call_of_a_group_and_one_run_of_a_call_are_told_apart() {
+        let outside = |name: [&str; 2], run: [usize; 2]| {
+            let flows = Flows {
+                run: run.to_vec(),
+                name: name.map(str::to_owned).to_vec(),
+                transport: vec![None; 2],
+                group: vec![Some("call".into()); 2],
+                quality_limits: vec![Some("too much loss".into()); 2],
+                ..Flows::default()
+            };
+            notes(&flows, &(), &[]).join(" ")
+        };
+        let said = |of| {
+            format!("The score of call is outside the range of the E-model: {of}, too much loss.")
+        };
+        assert_eq!(outside(["call-1", "call-2"], [0, 0]), said("of one call"));
+        assert_eq!(outside(["call", "call"], [0, 1]), said("in one run"));
     }
 }

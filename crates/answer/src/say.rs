@@ -26,6 +26,9 @@ const MAX_CAUSES: usize = 2;
 /// Calls named that have no score within the range of its model.
 const MAX_UNRANKED: usize = 3;
 
+/// Where calls in different codecs are judged by delay and unheard speech.
+const BUT_FOR_CODECS: &str = "but for what the codecs cost, ";
+
 /// What questions under several settings have in common: axis, flow, and the calls that are compared.
 type Asked<'a> = (Option<&'a str>, &'a str, Vec<&'a str>);
 
@@ -47,24 +50,25 @@ pub(crate) fn sentences(
             .push(question);
     }
     let sayer = Sayer(input);
-    let mut said: Vec<(bool, String)> = Vec::new();
+    let mut said: Vec<(bool, usize, String)> = Vec::new();
+    let differs = |question: &Question| question.verdict != Verdict::Same;
     for asked in together.values() {
-        let differs = |question: &&Question| question.verdict != Verdict::Same;
+        let some_differ = asked.iter().any(|it| differs(it));
+        let of_kind = |it: &Question| it.instrument == asked[0].instrument;
         if asked.len() > MAX_SETTINGS {
-            said.push((asked.iter().any(differs), sayer.counted(asked)));
-        } else if asked.iter().any(differs) || questions.len() == asked.len() {
-            said.extend(asked.iter().map(|it| (differs(it), sayer.sentence(it))));
+            said.push((some_differ, 0, sayer.counted(asked)));
+        } else if some_differ || !questions.iter().any(|it| of_kind(it) && differs(it)) {
+            // Where no sound, or no picture, differs anywhere, that is said.
+            let sentences = asked.iter().enumerate();
+            said.extend(sentences.map(|(at, it)| (differs(it), at, sayer.sentence(it))));
         }
-    }
-    if said.is_empty() {
-        // Nothing differs anywhere: that is the answer.
-        said.extend(together.values().flatten().map(|it| (false, sayer.sentence(it))));
     }
     if questions.is_empty() {
         return (sayer.each_call(), String::new());
     }
-    said.sort_by_key(|(differs, _)| !differs);
-    let mut said: Vec<_> = said.into_iter().map(|(_, text)| text).collect();
+    // Sound and picture under the first setting before the others.
+    said.sort_by_key(|(differs, at, _)| (!differs, *at));
+    let mut said: Vec<_> = said.into_iter().map(|(.., text)| text).collect();
     if questions.iter().any(|it| it.instrument.calls)
         && let Some(unranked) = sayer.unranked()
     {
@@ -224,11 +228,15 @@ impl Sayer<'_> {
             Verdict::TradeOff => self.trade_off(question),
             Verdict::Best | Verdict::Ahead => self.ranked(question),
         };
+        let but = if question.apart_from_codecs { BUT_FOR_CODECS } else { "" };
+        let said = format!("{but}{said}");
         let text = format!("{head}{said}.");
         let mut letters = text.chars();
         // A sentence that begins with a name keeps it.
         match letters.next() {
-            Some(first) if head.is_empty() && said.starts_with("no ") => {
+            Some(first)
+                if head.is_empty() && ["no ", "but "].iter().any(|it| said.starts_with(it)) =>
+            {
                 first.to_uppercase().chain(letters).collect()
             }
             _ => text,
@@ -333,7 +341,7 @@ impl Sayer<'_> {
             choice.cells[at].as_ref().map_or(f64::NEG_INFINITY, |it| better * it.mean.mean)
         };
         let mut leaders: Vec<(&Choice, Vec<usize>)> = Vec::new();
-        for at in 0..question.measures.len() {
+        for at in known(question) {
             let options = question.options.iter();
             let order = |one: &&Choice, other: &&Choice| mean(one, at).total_cmp(&mean(other, at));
             let best = options.rev().max_by(order).expect("options");
@@ -346,7 +354,7 @@ impl Sayer<'_> {
         }
         let parts = leaders.iter().map(|(choice, led)| {
             let texts = |leading: bool| -> Vec<String> {
-                let found = (0..question.measures.len()).filter(|at| led.contains(at) == leading);
+                let found = known(question).filter(|at| led.contains(at) == leading);
                 found.map(|at| value(question, choice, at)).collect()
             };
             let (best, but) = (texts(true), texts(false));
@@ -393,7 +401,8 @@ impl Sayer<'_> {
             (Some(axis), true) => format!("along {axis} ({options})"),
             (None, _) => format!("between {options}"),
         };
-        format!("{of}, in {} settings of the other axes: {}.", asked.len(), parts.join("; "))
+        let but = if first.apart_from_codecs { BUT_FOR_CODECS } else { "" };
+        format!("{of}, {but}in {} settings of the other axes: {}.", asked.len(), parts.join("; "))
     }
 
     fn name(&self, question: &Question, choice: &Choice) -> String {

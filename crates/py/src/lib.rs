@@ -50,7 +50,7 @@ mod _core {
         run::Job,
         version,
         view::{animation, cautions, picture},
-        view_charts::{charts, gauge_lines, opinion, opinion_window_s},
+        view_charts::{charts, gauge_lines, opinion},
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

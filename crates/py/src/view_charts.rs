@@ -33,12 +33,6 @@ pub(crate) fn opinion(tables: Tables<'_>, told: &str, flow: &str, bin_s: f64) ->
     Ok(json!(over_time(&Run::of(tables, told), flow, bin_s)).to_string())
 }
 
-/// The width in seconds of the windows of a call of this length.
-#[pyfunction]
-pub(crate) fn opinion_window_s(duration_s: f64) -> f64 {
-    talkspurt_view::window_s(duration_s)
-}
-
 /// What is shown of the inside of senders as JSON: see `talkspurt_view::GAUGE_LINES`.
 #[pyfunction]
 pub(crate) fn gauge_lines() -> String {

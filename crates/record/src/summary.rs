@@ -138,7 +138,7 @@ summary! {
             .shown(&[
                 View::Flows.at(0), View::StudyFlows.at(0), View::ReportFlows.at(0),
                 View::ReportStudy.at(11), View::Summary.at(0), View::Notebook.at(0),
-                View::Figures.at(8),
+                View::Figures.at(9),
             ]);
         /// Minimum network delay of data packets.
         delay_min_s: Option<f64> = MILLISECONDS.known_to_receiver()
@@ -171,7 +171,7 @@ summary! {
             .shown(&[
                 View::Flows.at(2).rank(4), View::StudyFlows.at(5).rank(11), View::ReportFlows.at(4),
                 View::ReportStudy.at(7), View::Summary.at(5), View::Notebook.at(2),
-                View::Figures.at(7),
+                View::Figures.at(8),
             ]);
         /// Network delay that 99 % of data packets did not exceed.
         delay_p99_s: Option<f64> = MILLISECONDS.known_to_receiver()
@@ -197,7 +197,7 @@ summary! {
             .shown(&[
                 View::Calls.at(1).rank(1), View::StudyCalls.at(0).rank(2), View::ReportCalls.at(1),
                 View::ReportStudyCalls.at(1), View::ReportStudy.at(2), View::Summary.at(7),
-                View::Notebook.at(3), View::Figures.at(1),
+                View::Notebook.at(3), View::Figures.at(2),
             ]);
         /// Longest time from a sound's capture to its playout.
         mouth_to_ear_max_s: Option<f64> = MILLISECONDS.described(
@@ -295,7 +295,7 @@ summary! {
             .shown(&[
                 View::Calls.at(0), View::StudyCalls.at(1).rank(1), View::ReportCalls.at(2),
                 View::ReportStudyCalls.at(2), View::ReportStudy.at(3), View::Notebook.at(4),
-                View::Figures.at(2),
+                View::Figures.at(3),
             ]);
         /// The part of the unheard share from frames that were neither delivered nor recovered.
         unheard_lost_ratio: Option<f64> = Metric::of("1", "%", 100.0, 2)
@@ -323,7 +323,7 @@ summary! {
         ).source("talkspurt's own measure").lower_is_better()
             .shown(&[
                 View::StudyCalls.at(2).rank(4), View::ReportStudyCalls.at(6),
-                View::ReportStudy.at(4), View::Summary.at(9), View::Figures.at(3),
+                View::ReportStudy.at(4), View::Summary.at(9), View::Figures.at(4),
             ]);
     }
     of_fields {
@@ -338,7 +338,7 @@ summary! {
         video_frames_complete = |row| row.video.as_ref().map(|video| video.complete), FRAMES
             .described("complete", "decodable frames")
             .higher_is_better().titled("complete", "", "")
-            .shown(&[View::Video.at(1), View::StudyVideo.at(1), View::Figures.at(4)]);
+            .shown(&[View::Video.at(1), View::StudyVideo.at(1), View::Figures.at(5)]);
         /// Share of video frames that were complete by their deadline.
         video_in_time_ratio = |row| row.video.as_ref().and_then(VideoSummary::in_time_ratio),
             Metric::of("1", "%", 100.0, 1)
@@ -375,7 +375,7 @@ summary! {
         video_frames_late = |row| row.video.as_ref().map(|video| video.late), FRAMES
             .described("late", "shown − capture > deadline").lower_is_better()
             .titled("late", "", "")
-            .shown(&[View::Video.at(2), View::StudyVideo.at(2).rank(13), View::Figures.at(5)]);
+            .shown(&[View::Video.at(2), View::StudyVideo.at(2).rank(13), View::Figures.at(6)]);
         /// Time from a frame's capture until it is shown: send queue, sending of its packets one after another,
         /// network, recovery from losses and, of a source with `repair`, the wait that makes frames even.
         frame_delay_p50_s = |row| row.video.as_ref().and_then(|video| video.delay_s[0]), MILLISECONDS
@@ -389,7 +389,7 @@ summary! {
             .source("talkspurt's own measure").lower_is_better()
             .titled("delay p95", "frame delay p95", "frame delay p95")
             .shown(&[
-                View::Video.at(4).rank(3), View::StudyVideo.at(4).rank(16), View::Figures.at(6),
+                View::Video.at(4).rank(3), View::StudyVideo.at(4).rank(16), View::Figures.at(7),
             ]);
         /// Maximum delay of complete frames.
         frame_delay_max_s = |row| row.video.as_ref().and_then(|video| video.delay_s[2]), MILLISECONDS
@@ -437,7 +437,8 @@ summary! {
             .titled("estimated\u{a0}MOS", "estimated MOS (our fit)", "")
             .shown(&[
                 View::Calls.at(7), View::StudyCalls.at(4), View::ReportCalls.at(9),
-                View::ReportStudy.at(12), View::Summary.at(13), View::Notebook.at(7),
+                View::ReportStudyCalls.at(7), View::ReportStudy.at(12), View::Summary.at(13),
+                View::Notebook.at(7), View::Figures.at(1),
             ]);
         /// The estimate with each input outside the range of the fit at the limit of its range. Inside, it is
         /// the estimate; outside, the estimate is not validated, but lies below.

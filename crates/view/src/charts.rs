@@ -9,7 +9,7 @@ use crate::chart::{
 use crate::frames::{HEARD, codec_s};
 use crate::opinion::{self, Window};
 use crate::style::styles;
-use crate::text::{rate, time};
+use crate::text::{rate, short, time};
 use crate::{Rows, Run, Told, inside, sided};
 
 /// Points of a goodput line: with finer bins, TCP's bursts would hide everything else.
@@ -35,8 +35,6 @@ const REPORTED: [(&str, &str, &str, &[&str], f64); 4] = [
 ];
 /// Length of a judged segment in seconds, as in `scores/__init__.py`.
 const SEGMENT_S: f64 = 8.0;
-/// What is shorter is rounding, not a segment that was left out.
-const MIN_GAP_S: f64 = 1e-6;
 
 /// All charts for which a run has data.
 #[must_use]
@@ -208,21 +206,34 @@ fn opinion_over_time(run: &Run, styles: &Styles) -> Option<Chart> {
     let estimated = windows.values().flatten().any(|window| window.estimated_mos.is_some());
     let is_estimate = !scored && estimated;
     let score = |window: &Window| if is_estimate { window.estimated_mos } else { window.mos };
-    let mut starts: Vec<f64> = windows.values().flatten().map(|window| window.time_s).collect();
-    starts.sort_by(f64::total_cmp);
-    starts.dedup();
-    // A step begins at the end of the previous one.
-    let ends = starts.iter().map(|start| (start + width).min(duration_s));
-    let x: Vec<f64> = starts.first().copied().into_iter().chain(ends).collect();
-    let curves = windows.iter().map(|(call, windows)| {
-        let at = |start: &f64| windows.iter().find(|it| it.time_s == *start).and_then(score);
-        let values = starts.first().into_iter().chain(&starts).map(at).collect();
-        (*call, (x.clone(), values))
-    });
+    let step = |it: &Window| (it.time_s, (it.time_s + width).min(duration_s), score(it));
+    let of_call = windows.iter().map(|(call, its)| (*call, its.iter().map(step).collect()));
+    let curves = steps(&of_call.collect());
     let label = metric(if is_estimate { "estimated_mos" } else { "mos" }).label;
     let title = format!("{label} of each window of {}", time(width));
-    let made = of_flows(("mos", title, ""), curves.collect(), styles, -1)?;
+    let made = of_flows(("mos", title, ""), curves, styles, -1)?;
     Some(Chart { range: Some([0.9, 4.6]), ..made })
+}
+
+/// A start, an end, and what is drawn from one to the other.
+type Step = (f64, f64, Option<f64>);
+
+/// Lines of steps, each with its value at its end, the first at its start, too. Where there is none, such as
+/// while nobody speaks, there is no line.
+fn steps<'a>(of: &IndexMap<&'a str, Vec<Step>>) -> Curves<'a> {
+    let mut x: Vec<f64> =
+        of.values().flatten().flat_map(|(start, end, _)| [short(*start), short(*end)]).collect();
+    x.sort_by(f64::total_cmp);
+    x.dedup();
+    let curves = of.iter().map(|(flow, its)| {
+        let at = |time: &f64| {
+            let ends = |(start, end, _): &&Step| short(*start) < *time && *time <= short(*end);
+            let first = || its.iter().find(|it| it.2.is_some()).filter(|it| short(it.0) == *time);
+            its.iter().find(ends).and_then(|it| it.2).or_else(|| first()?.2)
+        };
+        (*flow, (x.clone(), x.iter().map(at).collect()))
+    });
+    curves.collect()
 }
 
 /// The parts of the mouth-to-ear delay of each call, on top of each other: means of the frames that were heard.
@@ -339,33 +350,16 @@ fn sound(run: &Run, styles: &Styles) -> Vec<Option<Chart>> {
     let rows = &run.scores;
     let flows = rows.by("flow");
     let of = |(model, label): &(String, String)| {
-        let steps = |places: &Vec<usize>| -> Vec<(f64, f64, Option<f64>)> {
+        let judged = |places: &Vec<usize>| -> Vec<Step> {
             let step = |&row: &usize| {
                 let start = rows.number("start_s", row)?;
                 Some((start, start + rows.number("duration_s", row)?, rows.number(model, row)))
             };
             places.iter().filter_map(step).collect()
         };
-        let steps: IndexMap<&str, _> =
-            flows.iter().map(|(flow, its)| (*flow, steps(its))).collect();
-        let mut x = Vec::new();
-        for its in steps.values() {
-            x.extend(its.iter().flat_map(|(start, end, _)| [*start, *end]));
-            // Between segments that were judged, a point without a value interrupts the line.
-            let gaps = its.windows(2).map(|pair| (pair[0].1, pair[1].0));
-            let gaps = gaps.filter(|(end, start)| start - end > MIN_GAP_S);
-            x.extend(gaps.map(|(end, start)| f64::midpoint(end, start)));
-        }
-        x.sort_by(f64::total_cmp);
-        x.dedup();
-        let curves = steps.iter().map(|(flow, its)| {
-            // The step that ends at a time or after it: it is drawn back to the one before.
-            let at =
-                |time: &f64| its.iter().find(|(start, end, _)| (start..=end).contains(&time))?.2;
-            (*flow, (x.clone(), x.iter().map(at).collect()))
-        });
+        let curves = steps(&flows.iter().map(|(flow, its)| (*flow, judged(its))).collect());
         let title = format!("{label} of each judged segment of {SEGMENT_S} s");
-        let made = of_flows((model, title, ""), curves.collect(), styles, -1)?;
+        let made = of_flows((model, title, ""), curves, styles, -1)?;
         Some(Chart { range: Some([0.9, 5.1]), ..made })
     };
     run.told.models.iter().map(of).collect()
@@ -429,4 +423,23 @@ fn film(run: &Run, styles: &Styles) -> Option<Chart> {
     let title =
         "Delay of each frame of video, from its capture until it can be decoded; at 0: never";
     chart("frame-delay", title.to_owned(), "ms", panels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_gaps_where_there_is_none() {
+        let talks = vec![(0.0, 2.0, Some(4.0)), (2.0, 4.0, None), (8.0, 10.0, Some(3.0))];
+        let late = vec![(6.0, 8.0, Some(2.0)), (8.0, 10.0, Some(1.0))];
+        let curves = steps(&IndexMap::from([("talks", talks), ("late", late)]));
+        for (x, _) in curves.values() {
+            assert_eq!(x, &[0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        }
+        let values = [Some(4.0), Some(4.0), None, None, None, Some(3.0)];
+        assert_eq!(curves["talks"].1, values);
+        let values = [None, None, None, Some(2.0), Some(2.0), Some(1.0)];
+        assert_eq!(curves["late"].1, values);
+    }
 }

@@ -35,7 +35,7 @@ pub use charts::charts;
 pub use frames::{Call, FATES, calls};
 pub use inside::{GAUGE_LINES, GaugeLine};
 pub use network::Network;
-pub use opinion::{Window, over_time, window_s};
+pub use opinion::{Window, over_time};
 pub use picture::{Picture, Route, picture};
 pub use rows::Rows;
 pub use style::{Kind, Style, styles};

@@ -35,8 +35,7 @@ pub struct Window {
 }
 
 /// The width of windows for figures: 5 s, adjusted to give about 12 to 120 windows.
-#[must_use]
-pub fn window_s(duration_s: f64) -> f64 {
+pub(crate) fn window_s(duration_s: f64) -> f64 {
     if duration_s > 600.0 {
         return (duration_s / 120.0).round_ties_even();
     }

@@ -12,6 +12,7 @@ use crate::{Rows, Run, style};
 
 /// Maximum rows of a table.
 const MAX_ROWS: usize = 200;
+const ESTIMATE: &str = "estimated_mos";
 /// What is shown without a value.
 const NONE: &str = "–";
 
@@ -84,12 +85,16 @@ fn of_view(metrics: &'static [Metric], view: View) -> Vec<&'static Metric> {
 }
 
 /// The columns of a view of flows, with the measures that judge its calls first; of these only columns with a
-/// value.
+/// value. The estimated MOS is there if it judges the calls, or if one has no other score.
 #[must_use]
 pub fn flow_columns(flows: &Rows, view: View, judged_by: &[&str]) -> Vec<&'static Metric> {
     let first = judged_by.iter().filter_map(|name| FLOW_METRICS.iter().find(|it| it.name == *name));
     let others = of_view(FLOW_METRICS, view).into_iter().filter(|it| !judged_by.contains(&it.name));
-    first.chain(others).filter(|it| flows.has(it.name)).collect()
+    let has = |name: &str, row: usize| flows.number(name, row).is_some();
+    let alone = |row: usize| has(ESTIMATE, row) && !has("mos", row);
+    let estimated = judged_by.contains(&ESTIMATE) || (0..flows.len()).any(alone);
+    let is_shown = |it: &&Metric| flows.has(it.name) && (it.name != ESTIMATE || estimated);
+    first.chain(others).filter(is_shown).collect()
 }
 
 /// The rows of a flows table that a view is of: calls, or all.

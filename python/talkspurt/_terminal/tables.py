@@ -19,7 +19,7 @@ from talkspurt._terminal import layout
 from talkspurt._terminal.console import console, height, say
 from talkspurt._terminal.layout import Cell, Column, Table, name
 from talkspurt._text.format import rate_text, time_text, verdict
-from talkspurt.analysis.answer import Answer, answer, shown
+from talkspurt.analysis.answer import ESTIMATE, Answer, answer, shown
 from talkspurt.analysis.cautions import cautions
 from talkspurt.metrics import metric, sheet
 from talkspurt.metrics.catalogue import SATISFACTION, VIEWS, column, number, quantity
@@ -68,8 +68,11 @@ def _print_answer(found: Answer, out: Console) -> None:
     # Above the answer there is room for it.
     unranked = [words for words in found.sentences if words.startswith(UNRANKED)]
     rest = [words for words in found.sentences if words not in unranked]
-    _say_all([*unranked, *found.notes], out)
-    print_answer(replace(found, sentences=rest), out)
+    last = _fitting(replace(found, sentences=rest), out)
+    about = [found.about] if found.about not in ("", *last) else []
+    _say_all([*unranked, *found.notes, *about], out)
+    for line in last:
+        say(line, out)
     if found.about:
         out.print()
 
@@ -80,12 +83,18 @@ def print_answer(found: Answer, out: Console | None = None) -> None:
     No sentence is cut: the first is there, whatever its length.
     """
     out = out or console()
+    for line in _fitting(found, out):
+        say(line, out)
+
+
+def _fitting(found: Answer, out: Console) -> list[str]:
     about = [found.about] if found.about else []
     heights = [height(words, out) for words in found.sentences]
     left = MAX_LINES - sum(heights[:1])
-    # Why the measure is another one is more than what intervals mean.
-    why = sum(height(words, out) for words in found.sentences[1:2] if words.startswith(UNRANKED))
-    if about and left - why >= height(found.about, out):
+    # The second, such as that on sound after that on pictures, is more than what intervals mean.
+    second = sum(heights[1:2]) + (len(heights) > 2)
+    second = second if second <= left else 0
+    if about and left - second >= height(found.about, out):
         left -= height(found.about, out)
     else:
         about = []
@@ -96,9 +105,7 @@ def print_answer(found: Answer, out: Console | None = None) -> None:
         count += 1
     more = len(heights) - count
     words = f"{more} more {'sentence' if more == 1 else 'sentences'} in the report."
-    shown = [*found.sentences[:count], *([words] if more and left > 0 else []), *about]
-    for line in shown:
-        say(line, out)
+    return [*found.sentences[:count], *([words] if more and left > 0 else []), *about]
 
 
 def _say_all(sentences: Sequence[str], out: Console, style: str = "") -> None:
@@ -123,12 +130,22 @@ SCORES = "scores.parquet"
 """Where results are written: tables name them for what they omit."""
 
 
-def _heads(view: str, hidden: Collection[str] = ()) -> list[Column]:
+def _rank(measure: str, usual: int, judged_by: Sequence[str]) -> int:
+    """The rank of a column: what judges calls is always shown, before other scores."""
+    if measure in judged_by:
+        return 0
+    return max(usual, 1) if judged_by and measure in SCORES_OF_CALLS else usual
+
+
+def _heads(view: str, hidden: Collection[str] = (), judged_by: Sequence[str] = ()) -> list[Column]:
     """The columns of a view of a run: names, then its metrics but the hidden ones."""
     row = "call" if view == "calls" else "flow"
     first = [name("link")] if view == "links" else [name(row), name("over")]
-    shown = {column(measure): it for measure, it in VIEWS[view].items() if measure not in hidden}
-    return first + [Column(one.title, it.rank, full=one.long_title) for one, it in shown.items()]
+    for measure, it in VIEWS[view].items():
+        if measure not in hidden:
+            one, rank = column(measure), _rank(measure, it.rank, judged_by)
+            first.append(Column(one.title, rank, full=one.long_title))
+    return first
 
 
 def _users(rank: int) -> Column:
@@ -148,17 +165,21 @@ def _value(measure: str, row: Mapping[str, Any]) -> str:
 
 
 def _of_view(
-    title: str, view: str, rows: Iterable[Mapping[str, Any]], hidden: Collection[str] = ()
+    title: str,
+    view: str,
+    rows: Iterable[Mapping[str, Any]],
+    hidden: Collection[str] = (),
+    judged_by: Sequence[str] = (),
 ) -> Table:
     """Flows of a run with the metrics of a view."""
     names = [measure for measure in VIEWS[view] if measure not in hidden]
     cells = [[row["name"], row["transport"] or "–", *_values(row, names)] for row in rows]
-    return Table(title, _heads(view, hidden), **_cut(cells, FLOWS))
+    return Table(title, _heads(view, hidden, judged_by), **_cut(cells, FLOWS))
 
 
 def _calls(rows: list[dict[str, Any]], judged_by: Sequence[str] = ()) -> Table:
     columns = shown(VIEWS["calls"], rows, judged_by)
-    table = _of_view("Calls", "calls", rows, set(VIEWS["calls"]) - set(columns))
+    table = _of_view("Calls", "calls", rows, set(VIEWS["calls"]) - set(columns), judged_by)
     if "r_factor" not in columns:
         return table
     grade, cells = column("r_factor"), zip(table.rows, rows, strict=False)
@@ -235,7 +256,8 @@ def print_study(study: StudyData, out: Console | None = None, found: Answer | No
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         rated = "mos" in call_columns
-        _wide(study, "Calls", of_calls, call_columns, verdicts=rated).print(out)
+        judges = found.judged_by
+        _wide(study, "Calls", of_calls, call_columns, judges, verdicts=rated).print(out)
     if study.is_scored:
         _sound(study, out)
     videos = _named(study, "video_frames")
@@ -281,13 +303,15 @@ def _wide(
     title: str,
     rows: Iterable[Row],
     columns: Sequence[str],
+    judged_by: Sequence[str] = (),
     *,
     verdicts: bool = False,
     file: str = SUMMARY,
 ) -> Table:
     """One row per setting and flow, one column per metric."""
     axes = [axis.column for axis in study.axes]
-    heads = [*(name(axis.name) for axis in study.axes), name("flow"), *map(_headed, columns)]
+    heads = [*(name(axis.name) for axis in study.axes), name("flow")]
+    heads += [_headed(measure, judged_by) for measure in columns]
     if verdicts:
         heads.append(_users(USERS))
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
@@ -306,6 +330,7 @@ def _wide(
     return table
 
 
+SCORES_OF_CALLS = ("mos", ESTIMATE)
 WITHOUT = "CSV without --table"
 """Where what a table of ``talkspurt metrics`` omits can be read."""
 
@@ -431,13 +456,14 @@ def _index(row: Row) -> str:
     return f"{text(row['value'])}{ends}"
 
 
-def _headed(measure: str) -> Column:
+def _headed(measure: str, judged_by: Sequence[str] = ()) -> Column:
     one = number(measure)
     head = one.study_title or one.label
     unit = f"\n{one.shown_unit}" if one.shown_unit else ""
     views = (it for it in one.shown if it.view.startswith("study_"))
     shown = next(views, Shown("", 0, LAST))
-    return Column(head + unit, shown.rank, full=head, below=shown.below)
+    rank = _rank(measure, shown.rank, judged_by)
+    return Column(head + unit, rank, full=head, below=shown.below)
 
 
 def _cell(row: Row | None) -> str:

@@ -134,11 +134,6 @@ def shown(
     return tuple(name for name in names if name not in left_out)
 
 
-def score_of(row: Mapping[str, Any]) -> str:
-    """The metric that is the score of a row of the flows table: the estimate if it has no other."""
-    return ESTIMATE if row["mos"] is None and row.get(ESTIMATE) is not None else "mos"
-
-
 class _Details:
     """What an answer reads of single runs: ``talkspurt_answer::Runs``."""
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import polars.selectors as cs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from talkspurt.analysis import answer
 from talkspurt.analysis.sensitivity import INDICES
 from talkspurt.figures import panel, scale, style
 from talkspurt.figures.maps import over_two_axes
@@ -42,7 +44,8 @@ def every(study: StudyData) -> Iterator[tuple[str, Figure]]:
     has the sensitivity of each measure to the factors instead.
     """
     draws = {"": over_axis, "-map": over_two_axes} if study.design is None else {"": sensitivity}
-    for name in SHOWN:
+    scores = study.flows.select(cs.by_name("mos", answer.ESTIMATE, require_all=False)).unique()
+    for name in answer.shown(SHOWN, scores.iter_rows(named=True), ()):
         for ending, draw in draws.items():
             drawn = draw(study, name)
             if drawn is not None:

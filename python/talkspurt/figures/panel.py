@@ -47,7 +47,7 @@ CUT_OFF = (
 )
 OUTSIDE = "An open triangle: outside the range of the model; the value lies below."
 MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
-NO_BAR = "No bar: every replication gave this value, so that there is no interval."
+NO_BAR = f"No bar: {intervals.WORDS[intervals.STILL]}"
 
 
 @dataclass(frozen=True)

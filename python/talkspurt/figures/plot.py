@@ -51,7 +51,7 @@ MAX_BANDS = 8
 """Of more lines, the bands of the intervals would hide everything: whiskers remain."""
 WHISKERS = (5, 95)
 """Percentiles at the ends of a box's whiskers."""
-NO_WHISKER = "No whisker: every replication gave this value, so that there is no interval."
+NO_WHISKER = f"No whisker: {intervals.WORDS[intervals.STILL]}"
 MAX_STEPS = 400
 
 

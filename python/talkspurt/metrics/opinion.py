@@ -28,11 +28,6 @@ COLUMNS = (
 SCHEMA = {name: pl.Int64 if name == "frames" else pl.Float64 for name in COLUMNS}
 
 
-def window_s(result: RunData) -> float:
-    """The window for figures: 5 s, adjusted to give about 12 to 120 windows."""
-    return _core.opinion_window_s(result.duration_s)
-
-
 def over_time(result: RunData, flow: str, bin_s: float) -> pl.DataFrame:
     """One row per window in which frames were captured, identified by its start.
 

@@ -20,6 +20,8 @@ from talkspurt.scores import saying
 RUN_COLUMNS = tuple(VIEWS["report_calls"])
 STUDY_COLUMNS = tuple(VIEWS["report_study_calls"])
 MAX_ROWS = 60
+UNFOLDED = 3
+"""Sentences that are there to see, if no more are said of calls and pictures."""
 
 Row = Mapping[str, Any]
 """A row of the flows table, or several condensed to one."""
@@ -54,6 +56,11 @@ def _columns(names: Sequence[str], calls: Sequence[Row], found: Answer) -> tuple
     there = shown(("mos", *names), calls, found.judged_by)
     score = ESTIMATE if ESTIMATE in there else "mos"
     return score, [name for name in there if name != score]
+
+
+def score_of(found: dict[str, Any] | None) -> str:
+    """The metric that is the score of all calls of a page."""
+    return found["score"].name if found else "mos"
 
 
 def members_of(every: Iterable[Row], row: Row) -> list[Row]:
@@ -112,6 +119,8 @@ def _answer(
         return None
     return {
         "sentences": found.lines,
+        # What is said of sound and of pictures is not folded.
+        "unfolded": max(UNFOLDED, len(found.sentences)),
         "judged_by": found.judged_by,
         "score": column(score),
         "rated": any(row["verdict"] or row["limits"] or row["missing"] for row in rows),

@@ -8,13 +8,13 @@ one signal, as it has one row in the tables: the means of all, with the worst ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any
 
 from talkspurt._storage import file_access, writer
-from talkspurt.analysis.answer import ESTIMATE, score_of
+from talkspurt.analysis.answer import ESTIMATE
 from talkspurt.analysis.cautions import out_of_range
 from talkspurt.figures.charts import styles_of
 from talkspurt.figures.style import FATE_COLOURS, Style, transport_style
@@ -191,9 +191,9 @@ class Player:
         return {**self.recordings.data(), "signals": signals, "colours": FATE_COLOURS}
 
 
-def of_result(result: RunData, size: int = 0) -> Player:
+def of_result(result: RunData, size: int = 0, score: str = "mos") -> Player:
     """The calls of one run; ``size`` is that of other large content of the page."""
-    player = Player(Recordings(size), _score([result]))
+    player = Player(Recordings(size), score)
     styles = styles_of(result)
     for row, flow, among in _shown(result, player.score):
         _add(player, result, row, flow, among, styles[flow], (row["name"], ""))
@@ -245,13 +245,14 @@ def of_runs(
     extremes: Sequence[Extreme],
     said: Callable[[RunData, str], str],
     size: int = 0,
+    score: str = "mos",
 ) -> Player:
     """The extreme calls of a study, and those of the first run of each setting, named by it.
 
     ``said`` returns which run of a setting a flow or group is of, and the mean over all.
     """
     firsts = [i for i, result in enumerate(every) if result.replicate == 0]
-    player = Player(Recordings(size), _score(every[i] for i in firsts))
+    player = Player(Recordings(size), score)
     ranked = {(one.run, one.row["name"]): one.rank for one in extremes}
     first = ((one.run, one.row, one.row["name"], None) for one in extremes)
     others = ((i, *shown) for i in firsts for shown in _shown(every[i], player.score))
@@ -266,12 +267,6 @@ def of_runs(
         about = (said(result, row.get("group") or flow), rank)
         _add(player, result, row, flow, among, style, titles, folder, about)
     return player
-
-
-def _score(results: Iterable[RunData]) -> str:
-    """The score of all calls: the estimate if one has no other, so that no two scales are mixed."""
-    calls = (row for result in results for row in result.flows.filter(source="speech").to_dicts())
-    return ESTIMATE if any(score_of(row) == ESTIMATE for row in calls) else "mos"
 
 
 def _shown(result: RunData, score: str) -> Iterator[tuple[Row, str, Row | None]]:

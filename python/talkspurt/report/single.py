@@ -33,13 +33,14 @@ def html(result: RunData, drawn: Iterable[Drawn] | None = None) -> str:
     styles = charts.styles_of(result)
     network, size = network_of(result)
     drawings, bars = charts.of_result(result)
+    found = answer.of_result(result)
     return page.render(
         "single.html.j2",
         result=result,
         title=result.title,
         description=page.markdown(result.description),
-        answer=answer.of_result(result),
-        player=calls.of_result(result, size),
+        answer=found,
+        player=calls.of_result(result, size, answer.score_of(found)),
         real_time=_real_time(result),
         sound=answer.sound_of_result(result),
         **network,

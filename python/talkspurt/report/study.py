@@ -32,6 +32,7 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
     one_of_each = [run for run in study.runs if run.replicate == 0]
     found = answer.of_study(study)
     extremes = calls.extremes(study, found["judged_by"]) if found else []
+    score = answer.score_of(found)
     columns = _columns(study)
     axes = [axis.column for axis in study.axes]
     videos = _videos(study, axes)
@@ -64,7 +65,7 @@ def html(study: StudyData, drawn: Iterable[Drawn] | None = None) -> str:
         title=study.title,
         description=page.markdown(study.description),
         answer=found,
-        player=calls.of_runs(study.runs, extremes, _of_run(study), size),
+        player=calls.of_runs(study.runs, extremes, _of_run(study, score), size, score),
         sound=answer.sound_of_study(study),
         **network,
         of=f" Of the first run{', ' if settings else ''}{settings}.",
@@ -109,20 +110,20 @@ def _columns(study: StudyData) -> tuple[str, ...]:
     return (*COLUMNS[:1], *MODELS, *COLUMNS[1:]) if study.is_scored else COLUMNS
 
 
-def _of_run(study: StudyData) -> Callable[[RunData, str], str]:
+def _of_run(study: StudyData, score: str) -> Callable[[RunData, str], str]:
     """Which run of a setting a call is of, and the mean score over all runs of the setting."""
     if study.replications < 2:
         return lambda _, __: ""
     axes = [axis.column for axis in study.axes]
     means = {
         (*(row[axis] for axis in axes), row["flow"]): row
-        for row in study.rows(study.summary(["mos"]))
+        for row in study.rows(study.summary([score]))
     }
 
     def said(run: RunData, flow: str) -> str:
         row = means[(*run.settings.values(), flow)]
         which = f"run {run.replicate + 1} of {study.replications}, seed {run.seed}"
-        return f"{which}; mean MOS of all {intervals.text(row)}"
+        return f"{which}; mean {number(score).label} of all {intervals.text(row)}"
 
     return said
 
