@@ -58,7 +58,7 @@ function series(line, stacked) {
   }
   return {
     ...look,
-    paths: line.stepped ? uPlot.paths.stepped({ align: line.stepped }) : undefined,
+    paths: line.stepped ? uPlot.paths.stepped({ align: line.stepped, alignGaps: line.stepped }) : undefined,
     width: line.width ?? 1.6,
     dash: line.dashes?.length ? line.dashes : undefined,
     fill: stacked ? colour(line) : line.look === "area" ? `${colour(line)}40` : undefined,
