@@ -28,15 +28,16 @@ class Engine {
       : new Worker("worker.js");
     this.asked = new Map();
     this.next = 0;
+    this.loaded = null; // what the page has loaded into it
     this.worker.onmessage = ({ data }) => {
       if (data.id === undefined) return this.watch(data);
       if (data.broken !== undefined) {
         // After a trap the memory of the module is not to be relied on.
         return this.stop(new Error(`${data.broken}; use the command`));
       }
-      const { resolve } = this.asked.get(data.id);
+      const { resolve, reject } = this.asked.get(data.id);
       this.asked.delete(data.id);
-      return resolve(data.answer);
+      return data.failed === undefined ? resolve(data.answer) : reject(new Error(data.failed));
     };
     this.worker.onerror = (event) => {
       event.preventDefault?.();

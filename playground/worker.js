@@ -65,8 +65,10 @@ onmessage = async ({ data: { id, module, files = {}, parquet, most_s, ...request
     job = { began: performance.now(), told: 0, most_s };
     const answer = ask(request);
     if (job.is_large) throw new Error("the run needs more memory than a page has");
-    if (job.long_s) answer.long_s = job.long_s;
+    const { long_s } = job;
     job = null;
+    if (long_s) return postMessage({ id, answer: { long_s } });
+    if (answer.failed) return postMessage({ id, failed: answer.failed });
     answer.sounds?.forEach((sound, number) => {
       sound.sent = samples(number, 0);
       sound.received = samples(number, 1);
