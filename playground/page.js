@@ -6,6 +6,7 @@ const MOST_FLOWS = 2000;
 const LONG_S = 60; // longer runs are asked about
 const MOST_FILE = 100e6;
 const MOST_OFFERED = 8; // links to give a trace to
+const MOST_KEPT = 300e6; // bytes of memory with which the engine goes on to another scenario
 const CHECK_MS = 300;
 const STUCK_MS = 8000;
 const DRAFT = "talkspurt.draft"; // in the storage of the tab, so that another tab has its own
@@ -23,7 +24,7 @@ function element(name, attributes = {}, ...inside) {
   return made;
 }
 
-const { Engine, MOST_TEXT, bytesOf, embedded, fetched, packed, through, unfolded, unpacked } = globalThis.TalkspurtEngine;
+const { Engine, MOST_TEXT, asked, compiled, embedded, packed, read, unfolded, unpacked } = globalThis.TalkspurtEngine;
 
 function time(seconds) {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
@@ -193,6 +194,7 @@ class Playground {
     this.path = path;
     this.given = sets;
     $("notice").hidden = true;
+    if (!this.busy) this.say("");
     $("scenarios").value = this.catalogue.scenarios.some((one) => one.path === path && one.text === text) ? path : "";
     this.adopt();
     this.editor.replace(text);
@@ -242,6 +244,8 @@ class Playground {
   /** Loads the present text: what it is, or null with its problems shown. */
   async load(sets = []) {
     const text = this.editor.text;
+    // Memory of a module does not shrink.
+    if (this.engine.memory > MOST_KEPT) this.engine.stop();
     const stuck = setTimeout(() => this.engine.stop(new Error("the engine did not answer and was started again; try again, or use the command")), STUCK_MS);
     try {
       const request = { do: "load", path: this.path, text, sets };
@@ -264,12 +268,14 @@ class Playground {
     this.modelled = true;
     clearTimeout(stuck);
     this.say("Loading the models of Opus: 6 MB");
+    const module = compiled("models", "models.wasm.gz");
     try {
-      this.engine.compressed = await fetched("models.wasm.gz", "arrayBuffer");
+      await module;
     } catch {
       this.modelled = false;
       return false;
     }
+    this.engine.module = module;
     this.engine.stop(new Error("the engine was replaced"));
     this.say("");
     return true;
@@ -321,8 +327,10 @@ class Playground {
   /** The numbers that the slider can change. */
   offer(numbers) {
     const { value } = $("numbers");
+    // Those of the network first: they are what differs between users.
+    const sorted = [...numbers].sort((one, other) => other.path.startsWith("links.") - one.path.startsWith("links."));
     $("numbers").replaceChildren(element("option", { value: "" }, "choose a number"),
-      ...numbers.map(({ path, text }) => element("option", { value: path }, `${path} = ${text}`)));
+      ...sorted.map(({ path, text }) => element("option", { value: path }, `${path} = ${text}`)));
     $("numbers").value = numbers.some(({ path }) => path === value) ? value : "";
     this.command();
   }
@@ -734,11 +742,10 @@ async function begin() {
   }
   try {
     $("state").textContent = "Loading the engine";
-    const part = (id, file) => (embedded(id) ? bytesOf(embedded(id)) : fetched(file, "arrayBuffer"));
-    const [told, compressed] = await Promise.all([part("data", "data.gz"), part("engine", "engine.wasm.gz")]);
-    const { data, contents } = unfolded(await through(new DecompressionStream("gzip"), told, Infinity));
     let page = null;
-    const engine = new Engine(compressed, (told) => page?.watch(told));
+    const engine = new Engine(asked.module, (told) => page?.watch(told));
+    const { data, contents } = unfolded(await read((await asked.data).pipeThrough(new DecompressionStream("gzip")), Infinity));
+    await asked.module;
     page = new Playground(data, engine);
     globalThis.playground = page;
     await engine.add(Object.fromEntries(Object.entries(data.files).map(([path, number]) => [path, contents[number]])));

@@ -224,16 +224,35 @@ LOOP = """() => {
 }"""
 
 
-def test_the_first_answer_comes_soon(visit):
-    """From navigation to the answer, as a multiple of a fixed loop: the best of three attempts."""
+SPEED = {"latency": 20, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+def test_the_first_answer_comes_soon(visit, served, throttled):
+    """From navigation to the answer, as a multiple of a fixed loop: in one of three attempts.
+
+    Over 10 Mbit/s, without a cache, beside the time that the bytes take.
+    """
+    page = visit()
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    if throttled:
+        session.send("Network.emulateNetworkConditions", {"offline": False, **SPEED})
     ratios = []
-    for _ in range(3):
-        page = visit()
+    while not ratios or min(ratios) >= 5:
+        assert len(ratios) < 3, ratios
+        session.send("Network.clearBrowserCache")
+        page.goto("about:blank")
+        page.goto(served)
         result(page)
         took = page.evaluate("performance.getEntriesByName('answer')[0].startTime")
+        sizes = (
+            "performance.getEntriesByType('resource').reduce((sum, it) => sum + it.transferSize, 0)"
+        )
+        transfer = page.evaluate(sizes) * 8e3 / 10e6 if throttled else 0
+        assert transfer > 1500 or not throttled
         page.evaluate(LOOP)
-        ratios.append(took / page.evaluate(LOOP)[0])
-    assert min(ratios) < 5, ratios
+        ratios.append((took - transfer) / page.evaluate(LOOP)[0])
 
 
 def test_sizes_stay_within_the_budget(site):
@@ -659,6 +678,17 @@ def test_a_worker_that_was_killed_is_replaced(visit):
     wait(page, f"{state} === 'Stopped.'")
     page.click("#run")
     wait(page, f"{state}.startsWith('Simulated 8 s')")
+
+
+def test_an_engine_with_much_memory_is_replaced(visit):
+    """Memory of WebAssembly does not shrink: a small run after a large one would fail."""
+    page = visit(link(SINGLE))
+    digest = result(page)
+    page.evaluate("globalThis.first = playground.engine.worker; playground.engine.memory = 4e8; 0")
+    page.click("#run")
+    done(page)
+    assert page.evaluate("first !== playground.engine.worker && playground.engine.memory < 3e8")
+    assert result(page) == digest
 
 
 @pytest.mark.parametrize("lacking", ["WebAssembly", "Worker", "DecompressionStream"])
