@@ -92,15 +92,15 @@ def folded(wave: bytes) -> bytes:
 
 
 def scripts() -> dict[str, tuple[str, str]]:
-    """The scripts of the page by name: their type and text."""
+    """The scripts of the page by name, the first to begin first: their type and text."""
     return {
+        "engine.js": ("text/javascript", (HERE / "engine.js").read_text("utf-8")),
         "uplot.js": ("text/javascript", asset("vendor/uPlot.iife.min.js")),
         "editor.js": ("text/javascript", (HERE / "vendor" / "editor.js").read_text("utf-8")),
         "markdown.js": ("text/javascript", (HERE / "vendor" / "markdown.js").read_text("utf-8")),
         "charts.js": ("module", asset("charts.js")),
         "player.js": ("module", asset("player.js")),
         "animation.js": ("module", asset("animation.js")),
-        "engine.js": ("module", (HERE / "engine.js").read_text("utf-8")),
         "results.js": ("module", (HERE / "results.js").read_text("utf-8")),
         "page.js": ("module", (HERE / "page.js").read_text("utf-8")),
     }

@@ -5,17 +5,27 @@ const MOST_TEXT = 1_000_000; // of a link or a file, in characters
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 const embedded = (id) => document.getElementById(id)?.textContent;
+const streamed = (bytes) => new Blob([bytes]).stream();
 
-async function fetched(name, how) {
-  const answer = await fetch(name);
-  if (!answer.ok) throw new Error(`${name}: ${answer.status}`);
-  return answer[how]();
+/** The stream of a part of the page, which is in it or a file beside it. */
+async function part(id, file) {
+  if (embedded(id)) return streamed(bytesOf(embedded(id)));
+  const answer = await fetch(file);
+  if (!answer.ok) throw new Error(`${file}: ${answer.status}`);
+  return answer.body;
+}
+
+/** A module, compiled while it arrives. */
+async function compiled(id, file) {
+  const stream = (await part(id, file)).pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compileStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }));
 }
 
 /** The engine in its worker. Requests wait for each other. */
 class Engine {
-  constructor(compressed, watch) {
-    this.compressed = compressed;
+  /** `module`: a promise of it. */
+  constructor(module, watch) {
+    this.module = module;
     this.watch = watch;
     this.files = {};
     this.start();
@@ -28,21 +38,25 @@ class Engine {
       : new Worker("worker.js");
     this.asked = new Map();
     this.next = 0;
+    this.loaded = null; // what the page has loaded into it
+    this.memory = 0; // in bytes
     this.worker.onmessage = ({ data }) => {
       if (data.id === undefined) return this.watch(data);
       if (data.broken !== undefined) {
         // After a trap the memory of the module is not to be relied on.
         return this.stop(new Error(`${data.broken}; use the command`));
       }
-      const { resolve } = this.asked.get(data.id);
+      this.memory = data.memory;
+      const { resolve, reject } = this.asked.get(data.id);
       this.asked.delete(data.id);
-      return resolve(data.answer);
+      return data.failed === undefined ? resolve(data.answer) : reject(new Error(data.failed));
     };
     this.worker.onerror = (event) => {
       event.preventDefault?.();
       this.stop(new Error(event.message || "the worker was ended"));
     };
-    this.ready = this.post({ module: this.compressed, files: this.files });
+    const { worker } = this;
+    this.ready = this.module.then((module) => (worker === this.worker ? this.post({ module, files: this.files }) : this.ready));
     this.ready.catch(() => {});
   }
 
@@ -74,8 +88,8 @@ class Engine {
 
 // A share of a page by its address: the scenario as compressed text behind "#".
 
-async function through(stream, bytes, most = 4 * MOST_TEXT) {
-  const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
+async function read(stream, most = 4 * MOST_TEXT) {
+  const reader = stream.getReader();
   const parts = [];
   let length = 0;
   for (;;) {
@@ -109,7 +123,7 @@ function unfolded(bytes) {
 }
 
 async function packed(value) {
-  const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(value)));
+  const bytes = await read(streamed(new TextEncoder().encode(JSON.stringify(value))).pipeThrough(new CompressionStream("deflate-raw")));
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -120,9 +134,14 @@ const isSets = (sets) => Array.isArray(sets) && sets.length < 100 && sets.every(
 async function unpacked(text) {
   if (text.length > MOST_TEXT) throw new Error("the link is too long");
   const bytes = bytesOf(text.replaceAll("-", "+").replaceAll("_", "/"));
-  const found = JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes)));
+  const found = JSON.parse(new TextDecoder().decode(await read(streamed(bytes).pipeThrough(new DecompressionStream("deflate-raw")))));
   if (typeof found?.text !== "string" || typeof found.path !== "string" || found.text.length > MOST_TEXT || !isSets(found.sets ?? [])) throw new Error("the link holds no scenario");
   return found;
 }
 
-globalThis.TalkspurtEngine = { Engine, MOST_TEXT, bytesOf, embedded, fetched, packed, through, unfolded, unpacked };
+// Asked for before the other scripts are there; page.js says what fails.
+const asked = typeof DecompressionStream === "function" && typeof WebAssembly === "object"
+  ? { data: part("data", "data.gz"), module: compiled("engine", "engine.wasm.gz") } : {};
+for (const promise of Object.values(asked)) promise.catch(() => {});
+
+globalThis.TalkspurtEngine = { Engine, MOST_TEXT, asked, compiled, embedded, packed, read, unfolded, unpacked };

@@ -4,6 +4,9 @@
 const MOST_RUNS = 100;
 const MOST_FLOWS = 2000;
 const LONG_S = 60; // longer runs are asked about
+const MOST_FILE = 100e6;
+const MOST_OFFERED = 8; // links to give a trace to
+const MOST_KEPT = 300e6; // bytes of memory with which the engine goes on to another scenario
 const CHECK_MS = 300;
 const STUCK_MS = 8000;
 const DRAFT = "talkspurt.draft"; // in the storage of the tab, so that another tab has its own
@@ -21,7 +24,7 @@ function element(name, attributes = {}, ...inside) {
   return made;
 }
 
-const { Engine, MOST_TEXT, bytesOf, embedded, fetched, packed, through, unfolded, unpacked } = globalThis.TalkspurtEngine;
+const { Engine, MOST_TEXT, asked, compiled, embedded, packed, read, unfolded, unpacked } = globalThis.TalkspurtEngine;
 
 function time(seconds) {
   return seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
@@ -121,7 +124,8 @@ class Playground {
         document.body.classList.toggle("dropping", kind === "dragover");
         if (kind !== "drop") return;
         const { items, files } = event.dataTransfer;
-        const isFolder = [...items].some((item) => item.webkitGetAsEntry?.()?.isDirectory);
+        // A folder, or all that is in one.
+        const isFolder = [...items].some((item) => item.webkitGetAsEntry?.()?.isDirectory || item.getAsFile?.()?.name === "manifest.json");
         if (isFolder) this.results(TalkspurtResults.dropped(items));
         else this.take(files);
       });
@@ -131,21 +135,25 @@ class Playground {
   /** Shows the scenario of the address, or else what was typed here before a reload, or the first. */
   async follow() {
     const hash = new URLSearchParams(location.hash.slice(1));
+    let lost = "";
     try {
       if (hash.get("s")) {
         const { text, path, sets = [] } = await unpacked(hash.get("s"));
         this.show(text, path, sets);
         return;
       }
-    } catch (error) {
-      this.say(`The link cannot be read: ${error.message}.`);
+    } catch {
+      lost = "The link is damaged, not complete or too long.";
     }
     const named = this.catalogue.scenarios.find(({ path }) => path === `/${hash.get("open")}`);
+    if (hash.get("open") && !named) lost = `This page has no scenario ${hash.get("open").slice(0, 99)}.`;
     const draft = named ? null : this.draft();
     const { path } = named ?? draft ?? this.catalogue.scenarios[0];
     $("scenarios").value = path;
     if (draft) this.show(draft.text, path);
     else this.choose(path, hash.getAll("set").map((set) => set.split(/=(.*)/s).slice(0, 2)));
+    $("notice").hidden = !lost;
+    $("notice").textContent = `${lost} Another scenario is shown.`;
   }
 
   /** What was typed in this tab. */
@@ -185,6 +193,8 @@ class Playground {
   show(text, path, sets = []) {
     this.path = path;
     this.given = sets;
+    $("notice").hidden = true;
+    if (!this.busy) this.say("");
     $("scenarios").value = this.catalogue.scenarios.some((one) => one.path === path && one.text === text) ? path : "";
     this.adopt();
     this.editor.replace(text);
@@ -234,13 +244,16 @@ class Playground {
   /** Loads the present text: what it is, or null with its problems shown. */
   async load(sets = []) {
     const text = this.editor.text;
-    const stuck = setTimeout(() => this.engine.stop(new Error("reading it takes too long here: use the command")), STUCK_MS);
+    // Memory of a module does not shrink.
+    if (this.engine.memory > MOST_KEPT) this.engine.stop();
+    const stuck = setTimeout(() => this.engine.stop(new Error("the engine did not answer and was started again; try again, or use the command")), STUCK_MS);
     try {
       const request = { do: "load", path: this.path, text, sets };
       let found = await this.engine.ask(request);
       if (found.needs_models && (await this.models(stuck))) found = await this.engine.ask(request);
       this.problems(found.problems ?? []);
       this.loaded = found.problems ? null : { ...found, text, sets };
+      this.engine.loaded = this.loaded;
       if (this.loaded) this.offer(found.numbers);
       this.compare();
     } finally {
@@ -255,12 +268,14 @@ class Playground {
     this.modelled = true;
     clearTimeout(stuck);
     this.say("Loading the models of Opus: 6 MB");
+    const module = compiled("models", "models.wasm.gz");
     try {
-      this.engine.compressed = await fetched("models.wasm.gz", "arrayBuffer");
+      await module;
     } catch {
       this.modelled = false;
       return false;
     }
+    this.engine.module = module;
     this.engine.stop(new Error("the engine was replaced"));
     this.say("");
     return true;
@@ -312,8 +327,10 @@ class Playground {
   /** The numbers that the slider can change. */
   offer(numbers) {
     const { value } = $("numbers");
+    // Those of the network first: they are what differs between users.
+    const sorted = [...numbers].sort((one, other) => other.path.startsWith("links.") - one.path.startsWith("links."));
     $("numbers").replaceChildren(element("option", { value: "" }, "choose a number"),
-      ...numbers.map(({ path, text }) => element("option", { value: path }, `${path} = ${text}`)));
+      ...sorted.map(({ path, text }) => element("option", { value: path }, `${path} = ${text}`)));
     $("numbers").value = numbers.some(({ path }) => path === value) ? value : "";
     this.command();
   }
@@ -403,15 +420,14 @@ class Playground {
       this.say("Reading the results");
       const results = new TalkspurtResults.Results(await files);
       const { study, request } = await results.read();
+      this.engine.loaded = null;
       await this.engine.ask(request);
       for (let number = 0; number < study.runs.length; number++) {
-        const made = await this.engine.ask({ do: "tables", run: number, parquet: await results.tables(number, "answer") });
-        if (made.failed) throw new Error(made.failed);
+        await this.engine.ask({ do: "tables", run: number, parquet: await results.tables(number, "answer") });
         $("progress").hidden = false;
         $("progress").value = (number + 1) / study.runs.length;
       }
       const all = await this.engine.ask({ do: "answer" });
-      if (all.failed) throw new Error(all.failed);
       await this.open(0, { study: { ...study, results, request }, all });
       this.say(`Results of ${study.title}, from a folder. Nothing was run.`);
     }, "The results cannot be shown");
@@ -431,12 +447,10 @@ class Playground {
       const most_s = anyway ? undefined : LONG_S / count;
       const made = await this.engine.ask({ do: "run", run: number, most_s });
       if (made.long_s) return this.long(made.long_s * count);
-      if (made.failed) return this.say(`The run failed: ${made.failed}.`);
       if (this.again) return null;
       if (count > 1) this.say(`Running ${number + 1} of ${count}`);
     }
     const all = await this.engine.ask({ do: "answer" });
-    if (all.failed) return this.say(`There is no answer: ${all.failed}.`);
     await this.open(0, { study, all });
     this.note(all.answer.sentences[0]);
     const what = count > 1 ? `${count} runs of ${study.duration_s} s` : `${study.duration_s} s`;
@@ -481,7 +495,6 @@ class Playground {
       await this.engine.ask({ do: "tables", run: number, parquet: await study.results.tables(number, "all") });
     }
     const run = await this.engine.ask({ do: "open", run: number });
-    if (run.failed) throw new Error(run.failed);
     if (study.results) run.sounds = await study.results.sounds(number, run.calls);
     this.made = { study, all, run, number };
     $("title").textContent = study.title;
@@ -583,9 +596,8 @@ class Playground {
     if (!$("packets").open || packets.of === this.made) return;
     await this.busily(async () => {
       this.say("Running again, up to the end of the packets shown");
-      if (this.loaded !== study) await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
-      const { animation, failed } = await this.engine.ask({ do: "animation", run: number });
-      if (failed) throw new Error(failed);
+      if (this.engine.loaded !== study) await this.engine.ask({ do: "load", path: this.path, text: study.text, sets: study.sets });
+      const { animation } = await this.engine.ask({ do: "animation", run: number });
       const none = typeof animation === "string";
       $("packets-lead").textContent = none ? `No animation of packets: ${animation}` : animation.lead;
       packets.hidden = none;
@@ -637,26 +649,47 @@ class Playground {
   async take(files) {
     const { folder } = this;
     for (const file of files) {
-      if (file.name.endsWith(".toml")) {
-        if (file.size > MOST_TEXT) this.say(`${file.name} is too long for a page: use the command.`);
-        else this.show(await file.text(), `${folder}/${file.name}`);
-        continue;
+      const isScenario = file.name.endsWith(".toml");
+      if (file.size > (isScenario ? MOST_TEXT : MOST_FILE)) {
+        this.say(`${file.name} is too large for a page: use the command.`);
+      } else if (isScenario) {
+        this.show(await file.text(), `${folder}/${file.name}`);
+      } else {
+        const read = await file.arrayBuffer().catch(() => null);
+        if (!read) {
+          this.say(`${file.name} cannot be read.`);
+          continue;
+        }
+        const content = new Uint8Array(read);
+        this.own[file.name] = content;
+        await this.adopt();
+        $("files-list").hidden = false;
+        $("files-list").replaceChildren(`Added: ${Object.keys(this.own).join(", ")}. `, ...this.use(file.name, content));
       }
-      this.own[file.name] = new Uint8Array(await file.arrayBuffer());
-      await this.adopt();
-      if (/\.wav$/i.test(file.name)) {
-        // What is dropped is to be heard: it replaces the recordings of the scenario.
-        this.editor.replace(this.editor.text.replace(/(\bfile\s*=\s*)"[^"\n]*\.wav"/gi, (_, key) => `${key}${JSON.stringify(file.name)}`));
-      }
-      const told = [`Added: ${Object.keys(this.own).join(", ")}. Scenarios name them so: file = ${JSON.stringify(file.name)}.`];
-      if (!/\.wav$/i.test(file.name)) {
-        told.push(" The trace of a link serves both of its directions, unless its table ",
-          element("code", {}, `back = { trace = { kind = …, file = … } }`), " names another one for the way back.");
-      }
-      $("files-list").hidden = false;
-      $("files-list").replaceChildren(...told);
     }
     this.changed();
+  }
+
+  /** Says what an added file is used for. What is dropped is to be heard: it replaces the recordings of the scenario. */
+  use(name, content) {
+    const quoted = JSON.stringify(name);
+    if (/\.wav$/i.test(name)) {
+      let count = 0;
+      this.editor.replace(this.editor.text.replace(/(\bfile\s*=\s*)"[^"\n]*\.wav"/gi, (_, key) => (count++, `${key}${quoted}`)));
+      return [count ? `${name} replaces the recordings of this scenario: run it.` : `Name it in the source of a call: file = ${quoted}.`];
+    }
+    const kind = /^[\d\s]*$/.test(new TextDecoder().decode(content.subarray(0, 99))) ? "mahimahi" : "csv";
+    const trace = `{ kind = "${kind}", file = ${quoted} }`;
+    const links = new Set(this.loaded?.numbers.map(({ path }) => path.match(/^links\.("[^"]*"|[^.]+)\./)?.[1]).filter(Boolean));
+    const offers = [...links].slice(0, MOST_OFFERED).map((link) => {
+      const made = element("button", { type: "button" }, link);
+      made.addEventListener("click", () => this.set(`links.${link}.trace=${trace}`));
+      return [" ", made];
+    });
+    return [
+      "Make it the trace of a link", ...(offers.length ? [":", ...offers.flat(), " or write"] : [","]), " ", element("code", {}, `trace = ${trace}`), " in its table.",
+      " It serves both directions, unless ", element("code", {}, `back = { trace = { kind = …, file = … } }`), " names another one for the way back.",
+    ];
   }
 
   async share() {
@@ -693,11 +726,10 @@ class Playground {
   }
 
   /** The answer, the tables and all columns of flows and links of the shown run. */
-  async downloadResults() {
+  downloadResults() {
     const { study, all, run } = this.made;
-    const { sounds: _, charts: __, picture: ___, ...rest } = run;
-    const [flows, links] = [await this.engine.ask({ do: "table", name: "flows" }), await this.engine.ask({ do: "table", name: "links" })];
-    const content = { title: study.title, sets: study.sets, ...all, run: { ...rest, flows, links } };
+    const { sounds: _, charts: __, picture: ___, columns, ...rest } = run;
+    const content = { title: study.title, sets: study.sets, ...all, run: { ...rest, ...columns } };
     this.save(this.name.replace(/(\.toml)?$/, ".json"), "application/json", JSON.stringify(content, null, 1));
   }
 }
@@ -710,11 +742,10 @@ async function begin() {
   }
   try {
     $("state").textContent = "Loading the engine";
-    const part = (id, file) => (embedded(id) ? bytesOf(embedded(id)) : fetched(file, "arrayBuffer"));
-    const [told, compressed] = await Promise.all([part("data", "data.gz"), part("engine", "engine.wasm.gz")]);
-    const { data, contents } = unfolded(await through(new DecompressionStream("gzip"), told, Infinity));
     let page = null;
-    const engine = new Engine(compressed, (told) => page?.watch(told));
+    const engine = new Engine(asked.module, (told) => page?.watch(told));
+    const { data, contents } = unfolded(await read((await asked.data).pipeThrough(new DecompressionStream("gzip")), Infinity));
+    await asked.module;
     page = new Playground(data, engine);
     globalThis.playground = page;
     await engine.add(Object.fromEntries(Object.entries(data.files).map(([path, number]) => [path, contents[number]])));

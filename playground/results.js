@@ -94,6 +94,14 @@ class Results {
 
   /** The study that it is, one run being a study of one, and the request that tells the engine of it. */
   async read() {
+    try {
+      return await this.told();
+    } catch (error) {
+      throw error instanceof TypeError ? new Error("a manifest.json is damaged") : error;
+    }
+  }
+
+  async told() {
     const manifest = await this.json("manifest.json");
     if (!["result", "study"].includes(manifest.kind)) throw new Error("its manifest.json is not that of a result");
     if (manifest.format !== FORMAT) throw new Error(`it was written by another version of talkspurt (${manifest.talkspurt}): use that version's report`);

@@ -1,4 +1,4 @@
-// Runs the engine beside the page. The first message has the compressed module; each further one is a request
+// Runs the engine beside the page. The first message has the module; each further one is a request
 // with an id, which is answered by a message with the same id, and while a run is made by messages of its progress.
 // Tables of a results folder come as Parquet files, which vendor/tables.js reads.
 
@@ -19,12 +19,6 @@ function progress(share) {
   if (job.most_s && now - job.began > JUDGED_MS && long_s > job.most_s) job.long_s = long_s;
   job.is_large = engine.memory.buffer.byteLength > MOST_MEMORY;
   return job.long_s || job.is_large ? 0 : 1;
-}
-
-async function start(compressed) {
-  const stream = new Blob([compressed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
-  engine = (await WebAssembly.instantiate(module, { page: { progress } })).exports;
 }
 
 function bytes(content) {
@@ -59,19 +53,22 @@ async function read(parquet) {
 onmessage = async ({ data: { id, module, files = {}, parquet, most_s, ...request } }) => {
   try {
     if (parquet) request.tables = await read(parquet);
-    if (module) await start(module);
+    if (module) engine = (await WebAssembly.instantiate(module, { page: { progress } })).exports;
     for (const [path, content] of Object.entries(files)) engine.add_file(...text(path), ...bytes(content));
-    if (!request.do) return postMessage({ id, answer: {} });
+    const reply = (what) => postMessage({ id, memory: engine.memory.buffer.byteLength, ...what });
+    if (!request.do) return reply({ answer: {} });
     job = { began: performance.now(), told: 0, most_s };
     const answer = ask(request);
     if (job.is_large) throw new Error("the run needs more memory than a page has");
-    if (job.long_s) answer.long_s = job.long_s;
+    const { long_s } = job;
     job = null;
+    if (long_s) return reply({ answer: { long_s } });
+    if (answer.failed) return reply({ failed: answer.failed });
     answer.sounds?.forEach((sound, number) => {
       sound.sent = samples(number, 0);
       sound.received = samples(number, 1);
     });
-    return postMessage({ id, answer });
+    return reply({ answer });
   } catch (error) {
     return postMessage({ id, broken: String(error.message ?? error) });
   }

@@ -248,6 +248,29 @@ def test_a_stack_tells_its_sum_and_closes_where_a_part_is_hidden(page):
     until(lambda: page.evaluate(plot) == before)
 
 
+STEPS = """async stepped => {
+  const chart = document.querySelector("main").appendChild(document.createElement("talkspurt-chart"));
+  const line = { label: "steps", colour: "#ff0000", width: 3, x: [0, 5, 10, 15], values: [1, 1, null, 1], stepped };
+  chart.chart = { title: "Steps", unit: "", range: [0, 2], panels: [{ title: "", lines: [line] }] };
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const [canvas, over] = ["canvas", ".u-over"].map((part) => chart.querySelector(part));
+  const [whole, box] = [canvas, over].map((part) => part.getBoundingClientRect());
+  const scale = canvas.width / whole.width;
+  return [2.5, 7.5, 12.5].map((time) => {
+    const x = (box.x - whole.x + (box.width * time) / 15) * scale;
+    const y = (box.y - whole.y + box.height / 2) * scale;
+    const { data } = canvas.getContext("2d").getImageData(x, y - 1, 1, 3);
+    return data[4] > 200 && data[5] < 50;
+  });
+}"""
+
+
+@pytest.mark.parametrize(("stepped", "drawn"), [(-1, [1, 0, 1]), (1, [1, 1, 0])])
+def test_a_step_is_drawn_for_as_long_as_its_value_holds(page, stepped, drawn):
+    """Also beside a place without a value."""
+    assert page.evaluate(STEPS, stepped) == drawn
+
+
 def test_what_a_metric_means_is_folded_until_a_link_leads_to_it(page):
     metric = "#m-goodput_bps"
     assert not page.is_visible(f"{metric} p")

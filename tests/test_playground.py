@@ -20,6 +20,7 @@ import pytest
 
 import talkspurt
 from command import needs, until
+from conftest import edit
 from test_golden import GOLDEN
 
 ROOT = Path(__file__).parent.parent
@@ -223,16 +224,35 @@ LOOP = """() => {
 }"""
 
 
-def test_the_first_answer_comes_soon(visit):
-    """From navigation to the answer, as a multiple of a fixed loop: the best of three attempts."""
+SPEED = {"latency": 20, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+def test_the_first_answer_comes_soon(visit, served, throttled):
+    """From navigation to the answer, as a multiple of a fixed loop: in one of three attempts.
+
+    Over 10 Mbit/s, without a cache, beside the time that the bytes take.
+    """
+    page = visit()
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    if throttled:
+        session.send("Network.emulateNetworkConditions", {"offline": False, **SPEED})
     ratios = []
-    for _ in range(3):
-        page = visit()
+    while not ratios or min(ratios) >= 5:
+        assert len(ratios) < 3, ratios
+        session.send("Network.clearBrowserCache")
+        page.goto("about:blank")
+        page.goto(served)
         result(page)
         took = page.evaluate("performance.getEntriesByName('answer')[0].startTime")
+        sizes = (
+            "performance.getEntriesByType('resource').reduce((sum, it) => sum + it.transferSize, 0)"
+        )
+        transfer = page.evaluate(sizes) * 8e3 / 10e6 if throttled else 0
+        assert transfer > 1500 or not throttled
         page.evaluate(LOOP)
-        ratios.append(took / page.evaluate(LOOP)[0])
-    assert min(ratios) < 5, ratios
+        ratios.append((took - transfer) / page.evaluate(LOOP)[0])
 
 
 def test_sizes_stay_within_the_budget(site):
@@ -342,6 +362,9 @@ def test_a_folder_of_a_study_is_explored(visit, tmp_path):
     assert page.locator(".signal").count() == 2
 
 
+SCRIPT = "<img src=x onerror=alert(1)>"
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """The results of one run, for tests that spoil a copy."""
@@ -363,7 +386,22 @@ def saved(tmp_path_factory):
             "scenario.toml: unclosed array",
         ),
         (lambda folder: (folder / "flows.parquet").unlink(), "no flows"),
-        (lambda folder: retitled(folder, "<img src=x onerror=alert(1)>"), None),
+        (
+            lambda folder: edit(folder, kind="study", axes=None, runs=[{}]),
+            "manifest.json is damaged",
+        ),
+        (
+            lambda folder: edit(folder, kind="study", axes=[], runs=[None]),
+            "manifest.json is damaged",
+        ),
+        (lambda folder: edit(folder, seed="7"), "invalid type"),
+        (lambda folder: cut(folder / "audio" / "call.received.wav", 20), "no WAV file"),
+        (
+            lambda folder: edit(
+                folder, title=SCRIPT, description=f"{SCRIPT} [link](javascript:alert(2))"
+            ),
+            None,
+        ),
     ],
 )
 def test_a_hostile_folder_is_refused_in_words(visit, saved, tmp_path, spoil, words):
@@ -383,15 +421,23 @@ def test_a_hostile_folder_is_refused_in_words(visit, saved, tmp_path, spoil, wor
     wait(page, f"{state}.startsWith('Simulated 8 s')")
 
 
-def cut(file):
+def cut(file, length=None):
     content = file.read_bytes()
-    file.write_bytes(content[: len(content) // 2])
+    file.write_bytes(content[: length or len(content) // 2])
 
 
-def retitled(folder, title):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest.update(title=title, description=f"{title} [link](javascript:alert(2))")
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+def test_packets_are_those_of_the_shown_run_also_after_a_folder_that_was_refused(
+    visit, saved, tmp_path
+):
+    shutil.copytree(saved, tmp_path / "results")
+    (tmp_path / "results" / "flows.parquet").unlink()
+    page = visit(link(SINGLE))
+    result(page)
+    page.set_input_files("#folder", str(tmp_path / "results"))
+    wait(page, "document.querySelector('#state').textContent.startsWith('The results cannot')")
+    done(page)
+    page.click("#packets summary")
+    page.wait_for_selector("#packets .stage")
 
 
 def test_a_link_changes_fields_and_a_study_with_too_many_runs_has_parts(visit, tmp_path):
@@ -459,6 +505,25 @@ def test_an_own_recording_is_heard(visit, tmp_path):
     assert result(page) == native(tmp_path, text, study=True).runs[0].digest
 
 
+def test_an_own_trace_is_given_to_a_link(visit, tmp_path):
+    (tmp_path / "drive.csv").write_text("time,rate\n0s,1Mbit/s\n3s,300kbit/s\n")
+    (tmp_path / "drive.down").write_text("0\n10\n25\n" * 9)
+    page = visit(link(SINGLE))
+    result(page)
+    page.set_input_files("#files", str(tmp_path / "drive.down"))
+    page.wait_for_selector("#files-list button")
+    assert '{ kind = "mahimahi", file = "drive.down" }' in page.inner_text("#files-list")
+    page.set_input_files("#files", str(tmp_path / "drive.csv"))
+    page.wait_for_selector("#files-list :text('drive.csv')")
+    page.click("#files-list button:text('up')")
+    wait(page, "playground.loaded?.sets.length === 1 && !playground.busy")
+    page.click("#run")
+    wait(page, "playground.made.study.sets.length === 1")
+    done(page)
+    trace = {"kind": "csv", "file": "drive.csv"}
+    assert result(page) == native(tmp_path, SINGLE, set={"links.up.trace": trace}).digest
+
+
 def test_files_are_beside_any_scenario_and_can_be_added_again(visit):
     page = visit(link(SMALL))
     result(page)
@@ -510,20 +575,27 @@ def test_scenario_and_results_are_downloaded(visit):
     with page.expect_download() as taken:
         page.click("#download")
     assert Path(taken.value.path()).read_text(encoding="utf-8") == SMALL
+    # Those of the run that is shown, also when the engine has loaded another text since.
+    retyped(page, json.dumps(SMALL.replace("8s", "9s")))
+    wait(page, "playground.loaded?.text.includes('9s')")
     with page.expect_download() as taken:
         page.click("#download-results")
     found = json.loads(Path(taken.value.path()).read_text(encoding="utf-8"))
     assert found["answer"]["sentences"] and found["run"]["flows"]["name"] == ["call", "upload"]
 
 
-def test_a_link_brings_the_scenario_back(visit):
+def test_a_link_brings_the_scenario_back(visit, browser):
+    """In another browser: the tab of the first has a draft of its own."""
     page = visit()
     result(page)
     page.evaluate(f"playground.show({json.dumps(SMALL)}, '/templates/mine.toml')")
     page.click("#share")
     wait(page, "location.hash.startsWith('#s=')")
-    again = visit("#" + page.evaluate("location.hash.slice(1)"))
-    assert again.evaluate("playground.editor.text") == SMALL
+    with browser.new_context() as context:
+        again = context.new_page()
+        again.goto(page.url)
+        wait(again, f"globalThis.playground?.editor.text === {json.dumps(SMALL)}")
+        assert again.is_hidden("#notice")
 
 
 @pytest.mark.parametrize(
@@ -564,10 +636,19 @@ def test_a_hostile_scenario_of_a_link_is_refused_in_words(visit, text, words):
     wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs of 8 s')")
 
 
-@pytest.mark.parametrize("hash", ["#s=AAAA", "#s=%%%", "#s=" + "A" * 2_000_000, "#open=../../x"])
-def test_a_damaged_link_is_said_and_a_scenario_is_shown(visit, hash):
+@pytest.mark.parametrize(
+    ("hash", "words"),
+    [
+        ("#s=AAAA", "The link is damaged"),
+        ("#s=%%%", "The link is damaged"),
+        ("#s=" + "A" * 2_000_000, "The link is damaged"),
+        ("#open=../../x", "This page has no scenario ../../x."),
+    ],
+)
+def test_a_damaged_link_is_said_and_a_scenario_is_shown(visit, hash, words):
     page = visit(hash)
     result(page)
+    assert page.inner_text("#notice").startswith(words)
     assert "first-call" in page.evaluate("playground.path")
 
 
@@ -580,6 +661,34 @@ def test_a_run_stops_and_a_worker_that_ends_is_started_again(visit):
     wait(page, "!document.querySelector('#run').disabled")
     page.click("#run")
     wait(page, "document.querySelector('#state').textContent.startsWith('Simulated 2 runs of 8 s')")
+
+
+def test_a_worker_that_was_killed_is_replaced(visit):
+    """By the browser, without a word: while nothing runs, and during a run."""
+    page = visit(link(SINGLE))
+    result(page)
+    state = "document.querySelector('#state').textContent"
+    page.evaluate("playground.engine.worker.terminate()")
+    page.click("#run")
+    wait(page, f"{state}.startsWith('The run ended: the engine did not answer')")
+    page.click("#run")
+    wait(page, f"{state}.startsWith('Simulated 8 s')")
+    page.evaluate("playground.run(); playground.engine.worker.terminate()")
+    page.click("#stop")
+    wait(page, f"{state} === 'Stopped.'")
+    page.click("#run")
+    wait(page, f"{state}.startsWith('Simulated 8 s')")
+
+
+def test_an_engine_with_much_memory_is_replaced(visit):
+    """Memory of WebAssembly does not shrink: a small run after a large one would fail."""
+    page = visit(link(SINGLE))
+    digest = result(page)
+    page.evaluate("globalThis.first = playground.engine.worker; playground.engine.memory = 4e8; 0")
+    page.click("#run")
+    done(page)
+    assert page.evaluate("first !== playground.engine.worker && playground.engine.memory < 3e8")
+    assert result(page) == digest
 
 
 @pytest.mark.parametrize("lacking", ["WebAssembly", "Worker", "DecompressionStream"])
@@ -656,23 +765,56 @@ def test_digests_are_the_golden_ones_in_firefox(site, tmp_path):
             server.shutdown()
 
 
-def test_keys_alone_suffice_and_the_page_fits_a_telephone(visit):
+def tab_to(page, selector):
+    """Presses Tab until such an element has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"document.activeElement.matches({json.dumps(selector)})"):
+            return
+    pytest.fail(f"Tab does not reach {selector}")
+
+
+def test_keys_alone_suffice(visit):
+    """To edit, run, slide, open a run of a study, play it and watch its packets."""
+    page = visit(link(SMALL))
+    result(page)
+    for name in ("scenarios", "run", "share", "download", "download-results", "files", "folder"):
+        tab_to(page, f"#{name}")
+    tab_to(page, "#editor .cm-content")
+    page.keyboard.press("Control+End")
+    page.keyboard.type('\n[measure]\nfrom = "2s"\n')
+    page.keyboard.press("Control+Enter")
+    wait(page, "playground.made.study.text.includes('[measure]')")
+    done(page)
+    tab_to(page, "#numbers")
+    page.keyboard.press("ArrowDown")
+    tab_to(page, "#slider")
+    page.keyboard.press("ArrowRight")
+    wait(page, "document.querySelector('#tried li') !== null")
+    done(page)
+    tab_to(page, "#study tbody tr:nth-child(3) button")
+    page.keyboard.press("Enter")
+    wait(page, "playground.made.number === 1")
+    done(page)
+    tab_to(page, "[data-part=play]")
+    page.keyboard.press("Enter")
+    wait(page, "document.querySelector('.player').player.time_s > 0.2")
+    tab_to(page, "#packets summary")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#packets .stage")
+    done(page)
+    tab_to(page, ".stage [data-part=next]")
+    begin = page.evaluate("document.querySelector('.stage').animation.time()")
+    page.keyboard.press("Enter")
+    wait(page, f"document.querySelector('.stage').animation.time() > {begin}")
+
+
+def test_the_page_fits_a_telephone(visit):
     page = visit(link(SMALL))
     result(page)
     page.set_viewport_size({"width": 400, "height": 800})
     # Charts take their new width from an observer, after the page.
     until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 400)
-    page.focus("#scenarios")
-    order = []
-    for _ in range(14):
-        page.keyboard.press("Tab")
-        order.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
-    for name in ("run", "share", "download", "files", "numbers"):
-        assert name in order, order
-    page.focus("#run")
-    page.keyboard.press("Enter")
-    wait(page, "playground.busy")
-    done(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

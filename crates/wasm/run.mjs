@@ -44,7 +44,7 @@ for (const [number, run] of runs.entries()) {
   if (run.failed) continue;
   Object.assign(run, ask({ do: "open", run: number }));
   if (number === 0) Object.assign(run, ask({ do: "animation", run: number }));
-  for (const name of ["flows", "links"]) run[name] = ask({ do: "table", name });
+  Object.assign(run, run.columns);
   run.heard = run.sounds.map((_, n) => [0, 1].map((side) => answered(talkspurt.sound(n, side)).length));
 }
 process.stdout.write(JSON.stringify({ ...loaded, ...all, runs, told, memory: talkspurt.memory.buffer.byteLength }));

@@ -55,7 +55,8 @@ pub enum Request {
     },
     /// The answer of all runs that were made, and their table.
     Answer,
-    /// Opens a run, with its charts, tables and calls, whose sound can then be had.
+    /// Opens a run, with its charts, tables and calls, whose sound can then be had, and all columns of its flows
+    /// and links.
     Open {
         /// By number.
         run: usize,
@@ -65,11 +66,6 @@ pub enum Request {
     Animation {
         /// By number.
         run: usize,
-    },
-    /// The columns of a table of the opened run.
-    Table {
-        /// Its name.
-        name: String,
     },
 }
 
@@ -182,7 +178,6 @@ impl Session {
             Request::Answer => self.answer(),
             Request::Open { run } => self.open(run),
             Request::Animation { run } => self.animation(run),
-            Request::Table { name } => self.table(&name),
         };
         answered.unwrap_or_else(|failed| json!({ "failed": failed }))
     }
@@ -386,7 +381,7 @@ impl Session {
 
     fn open(&mut self, number: usize) -> Result<Value, String> {
         self.opened(number)?;
-        let Some(Opened { digest, run, audio, .. }) = &self.opened else {
+        let Some(Opened { digest, run, audio, tables, .. }) = &self.opened else {
             return Err("no run is open".to_owned());
         };
         let told = self.told(number, false)?;
@@ -415,6 +410,10 @@ impl Session {
                 "flows": view::of_flows(run, View::ReportFlows, &[]),
                 "links": view::of_links(run),
             },
+            "columns": {
+                "flows": columns(&tables.rows("flows").unwrap_or_default()),
+                "links": columns(&tables.rows("links").unwrap_or_default()),
+            },
             "resolved": told.scenario,
         }))
     }
@@ -438,14 +437,6 @@ impl Session {
         }))
     }
 
-    fn table(&self, name: &str) -> Result<Value, String> {
-        let opened = self.opened.as_ref().ok_or("no run is open")?;
-        let rows = opened.tables.rows(name).ok_or_else(|| format!("no table is {name}"))?;
-        let texts = rows.texts().map(|(name, texts)| (name.to_owned(), json!(texts)));
-        let numbers = rows.numbers().map(|(name, numbers)| (name.to_owned(), json!(numbers)));
-        Ok(Value::Object(texts.chain(numbers).collect::<Map<_, _>>()))
-    }
-
     /// The samples of a call of the opened run, little endian: what was sent, or what was heard.
     #[must_use]
     pub fn sound(&self, number: usize, received: bool) -> Vec<u8> {
@@ -453,6 +444,12 @@ impl Session {
         let samples = one.map(|one| if received { &one.received } else { &one.sent });
         samples.into_iter().flatten().flat_map(|sample| sample.to_le_bytes()).collect()
     }
+}
+
+fn columns(rows: &Rows) -> Value {
+    let texts = rows.texts().map(|(name, texts)| (name.to_owned(), json!(texts)));
+    let numbers = rows.numbers().map(|(name, numbers)| (name.to_owned(), json!(numbers)));
+    Value::Object(texts.chain(numbers).collect())
 }
 
 fn opened(number: usize, point: &Point, finished: Finished) -> Opened {
