@@ -12,6 +12,7 @@ import pytest
 import talkspurt as package
 from command import process, refused, start, succeed, talkspurt, until
 from conftest import SCENARIO, STUDY, tone, write_wav
+from talkspurt._commands.options import GROUPS
 from talkspurt.runs import engine
 from texts import UDP, cbr, flow_text, link_text, put, scenario_text
 
@@ -47,15 +48,35 @@ def test_schema_is_a_json_schema():
     assert {"links", "flows", "duration"} <= set(schema["properties"])
 
 
-def test_help_and_version_load_neither_tables_nor_pictures():
+HEAVY = {"polars", "matplotlib", "jinja2", "numpy", "scipy"}
+UNUSED = {"rich", "hashlib", "multiprocessing", "difflib"}
+"""What the start of a run whose results are JSON takes no time for."""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["evaluate", "--help"]])
+def test_help_and_version_load_neither_tables_nor_pictures(words):
+    assert not loaded(words) & HEAVY
+
+
+def test_help_lists_commands_without_importing_them():
+    of_commands = {f"talkspurt._commands.{name}" for group in GROUPS.values() for name in group}
+    assert not loaded(["--help"]) & of_commands
+
+
+def test_a_run_loads_little(folder):
+    assert not loaded(["run", str(folder / "small.toml"), "--json"]) & (HEAVY | UNUSED)
+
+
+def loaded(words):
+    """The modules that a command imports."""
     code = (
         "import sys, talkspurt._commands as c\n"
-        "try: c.app(['run', '--help'], result_action='return_value')\n"
-        "finally:\n"
-        "    heavy = {'polars', 'matplotlib', 'jinja2', 'numpy', 'scipy'} & set(sys.modules)\n"
-        "    assert not heavy, heavy\n"
+        f"sys.argv = ['talkspurt', *{words!r}]\n"
+        "try: c.main()\n"
+        "finally: print(*sys.modules, sep='\\n', file=sys.__stderr__)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(done.stderr.split())
 
 
 def test_run_prints_tables_and_writes_results(folder, tmp_path):

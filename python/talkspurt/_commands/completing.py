@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt._storage.output_folder import manifest_of
 from talkspurt._text.escaping import visible
 
 if TYPE_CHECKING:
@@ -24,13 +23,13 @@ def plotted(context: CompletionContext) -> dict[str, str]:
     """What can be plotted of a result: metrics, and of a single run the figures of its report."""
     from talkspurt import figures
 
-    manifest = manifest_of(_result(context)) or {}
+    manifest = _manifest(context)
     kinds = {} if manifest.get("kind") == "study" else figures.KINDS
     return {name: kind.title for name, kind in kinds.items()} | metrics(context)
 
 
 def axes(context: CompletionContext) -> list[str]:
-    manifest = manifest_of(_result(context)) or {}
+    manifest = _manifest(context)
     named = (visible(str(axis.get("name"))) for axis in manifest.get("axes", ()))
     return list(dict.fromkeys([*named, *OF_FIGURES]))
 
@@ -51,6 +50,12 @@ def _result(context: CompletionContext) -> Path:
     """The folder that was typed."""
     given = context.get("run")
     return Path((given.raw if given else None) or ".")
+
+
+def _manifest(context: CompletionContext) -> dict[str, Any]:
+    from talkspurt._storage.output_folder import manifest_of
+
+    return manifest_of(_result(context)) or {}
 
 
 def _names(context: CompletionContext, kind: str) -> Iterator[str]:

@@ -12,18 +12,17 @@ import sys
 import threading
 import time
 import warnings
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 from cyclopts import CycloptsError
 
 from talkspurt import _core
-from talkspurt._commands import mistakes
 from talkspurt._commands.options import BARE, app
-from talkspurt._storage import file_access, interrupts, owners
+from talkspurt._storage import interrupts
 from talkspurt._storage.interrupts import Terminated
-from talkspurt._terminal.console import Output
 from talkspurt._text import problems
 from talkspurt._text.escaping import below, guard, visible
 from talkspurt.errors import BadInputError, FileWarning, MemoryWarning, OtherVersionWarning
@@ -63,9 +62,8 @@ def main() -> None:
 def _code() -> int:
     try:
         try:
-            app.console, app.error_console = (
-                Output(file=below(stream)) for stream in (sys.stdout, sys.stderr)
-            )
+            consoles: Any = map(LateConsole, (sys.stdout, sys.stderr))
+            app.console, app.error_console = consoles
             status = app(
                 _in_full(sys.argv[1:]),
                 exit_on_error=False,
@@ -81,6 +79,8 @@ def _code() -> int:
             return interrupts.status(signal.SIGINT if stopped else signal.SIGTERM)
         return status if isinstance(status, int) else 0
     except CycloptsError as error:
+        from talkspurt._commands import mistakes
+
         say(visible(f"talkspurt: {mistakes.text(error, sys.argv[1:])}"))
         return 2
     except BrokenPipeError:
@@ -93,6 +93,22 @@ def _code() -> int:
         if code is None:
             raise
         return code
+
+
+class LateConsole:
+    """Stands for the console of a stream, made when it is first used: most commands do without."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    @cached_property
+    def _made(self) -> Any:
+        from talkspurt._terminal.console import Output
+
+        return Output(file=below(self._stream))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made, name)
 
 
 def _in_full(words: list[str]) -> list[str]:
@@ -205,6 +221,8 @@ def _owned(error: OSError) -> str:
     file = error.filename
     if error.errno not in (errno.EACCES, errno.EPERM) or not isinstance(file, str):
         return ""
+    from talkspurt._storage import file_access, owners
+
     return "" if file_access.url_of(file) else visible(owners.reason(Path(file)))
 
 

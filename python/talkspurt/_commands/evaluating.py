@@ -5,18 +5,18 @@ from __future__ import annotations
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from talkspurt._commands.options import EvaluateOptions, Flag
-from talkspurt._commands.running import as_asked, say_where
 from talkspurt._storage import output_folder
 from talkspurt._storage.file_access import plain_name
-from talkspurt._terminal.console import console
 from talkspurt._terminal.progress import Bar, say_news, silent
 from talkspurt._text.escaping import print_json
 from talkspurt.errors import BadInputError, Faults
-from talkspurt.evaluate import cases, running, showing
 from talkspurt.scenarios.source import pairs
+
+if TYPE_CHECKING:
+    from talkspurt.evaluate.running import Work
 
 
 def evaluate(
@@ -38,6 +38,10 @@ def evaluate(
     list
         Print the cases, their variants, and what is not there, and run nothing.
     """
+    from talkspurt._commands.running import as_asked, say_where
+    from talkspurt._terminal.console import console
+    from talkspurt.evaluate import running, showing
+
     work = _work(options)
     plan = work.plan
     if list:
@@ -78,12 +82,14 @@ def evaluate(
     return 1 if missed else 0
 
 
-def _work(options: EvaluateOptions) -> running.Work:
+def _work(options: EvaluateOptions) -> Work:
     """What is evaluated.
 
     Raises:
         BadInputError: with everything that is wrong with the options.
     """
+    from talkspurt.evaluate import cases, running
+
     faults = Faults()
     seeds, jobs = options.seeds, options.jobs
     faults.add(f"--seeds {seeds}: expected 1 or more", unless=seeds >= 1)

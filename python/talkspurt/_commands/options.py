@@ -6,11 +6,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from attrs import evolve
 from cyclopts import App, Group, Parameter, Token
+from cyclopts.command_spec import CommandSpec
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from talkspurt import __version__
@@ -20,14 +22,27 @@ from talkspurt.scores.kinds import Segments
 
 
 class Commands(App):
-    """An application whose commands are imported when one is given, or when all are listed."""
+    """An application whose commands are imported when one is given."""
 
     def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
-        """Print the help of a command, or a line of each."""
-        if not set(tokens or ()) & COMMANDS.keys():
-            for name in self:
-                _ = self[name]
+        """Print the help of a command, or a line of each, for which none is imported."""
+        listed = [] if set(tokens or ()) & COMMANDS.keys() else [*COMMANDS]
+        lazy = {
+            name: one for name in listed if isinstance(one := self._get_item(name), CommandSpec)
+        }
+        for name, one in lazy.items():
+            one.help = _first_paragraph(*COMMANDS[name])
         super().help_print(tokens, console=console)
+        for one in lazy.values():
+            one.help = None  # the whole docstring, once it is imported
+
+
+def _first_paragraph(module: str, function: str) -> str:
+    """What a command's docstring begins with, from its compiled code, which is not executed."""
+    spec: Any = find_spec(f"{__package__}.{module}")
+    made = spec.loader.get_code(spec.name).co_consts
+    found = next(it for it in made if getattr(it, "co_name", "") == function)
+    return str(found.co_consts[0]).partition("\n\n")[0]
 
 
 VALUES = {

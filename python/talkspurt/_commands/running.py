@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Never
 from talkspurt import _core, api
 from talkspurt._commands.entry import explain
 from talkspurt._storage import disk_space, file_access, output_folder, reader, remote, writer
-from talkspurt._terminal import console
 from talkspurt._terminal.progress import Bar, say_news
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.analysis.answer import Answer
@@ -203,6 +202,8 @@ def _say_outcome(
     if not reached:
         print(f"talkspurt: not narrow enough: {words}", file=sys.stderr)
     elif shown:
+        from talkspurt._terminal import console
+
         console.say(words, console.console())
 
 

@@ -29,7 +29,6 @@ from talkspurt._commands.options import (
 )  # fmt: skip
 from talkspurt._lazy import pl
 from talkspurt._storage.output_folder import refuse_file
-from talkspurt._terminal.console import say_line
 from talkspurt._terminal.progress import silent
 from talkspurt._text.escaping import print_json, visible
 from talkspurt.analysis.cautions import openings, silent_redundancy
@@ -130,6 +129,8 @@ def check(
     set
         PATH=VALUE overrides a scenario field; may be repeated.
     """
+    from talkspurt._terminal.console import say_line
+
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     say_line(f"{scenario}: nothing wrong; {plan.title}; {runs}")

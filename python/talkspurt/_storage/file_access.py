@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import math
 import os
 import re
 import shutil
 import stat
-import wave
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from talkspurt._lazy import pl
+from talkspurt._lazy import hashlib, pl, wave
 from talkspurt.errors import StoreError
 
 

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import importlib
 import os
-import secrets
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from talkspurt._lazy import hashlib, secrets, tarfile
 from talkspurt._storage import file_access, output_folder
 from talkspurt.errors import BadInputError, MissingExtraError, StoreError
 

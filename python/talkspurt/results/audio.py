@@ -10,11 +10,12 @@ import base64
 import io
 import math
 import os
-import wave
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from talkspurt._lazy import wave
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,18 +7,18 @@ that were aligned here. A single call is scored in this process.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core, scores
+from talkspurt._lazy import multiprocessing
 from talkspurt._storage import interrupts
 from talkspurt.results.run_data import RunData
 from talkspurt.runs import engine
 from talkspurt.scores import models
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
     import polars as pl

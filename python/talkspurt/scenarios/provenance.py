@@ -6,12 +6,12 @@ Contents are hashed, not dates: a recording downloaded again is unchanged.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
+from talkspurt._lazy import hashlib
 from talkspurt.scenarios.resolved import apart_from_seed, written
 
 

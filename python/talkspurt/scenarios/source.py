@@ -6,7 +6,6 @@ the Rust side, which reports all errors at once, with line and path.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import warnings
@@ -14,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
-
-import tomli_w
 
 from talkspurt import _core
 from talkspurt._storage import file_access
@@ -166,6 +163,8 @@ def _text_value(text: str) -> str:
 def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
     """Name, file, TOML text and the base folder of relative paths."""
     if isinstance(scenario, Mapping):
+        import tomli_w
+
         return "scenario", None, tomli_w.dumps(dict(scenario)), Path.cwd()
     if isinstance(scenario, str) and "\n" in scenario:
         return "scenario", None, scenario, Path.cwd()
@@ -195,6 +194,8 @@ def _nearest(file: Path) -> str:
         names = [f"{entry.name}" for entry in file.parent.iterdir() if entry.suffix == ".toml"]
     except OSError:
         return f"; nor is there a folder {file.parent}"
+    import difflib
+
     near = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)
     return f"; did you mean {file.parent / near[0]}?" if near else ""
 
