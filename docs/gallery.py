@@ -165,7 +165,8 @@ def today() -> Iterator[tuple[str, bytes]]:
     scenario["flows"]["sound"]["source"]["file"] = str((SCENARIOS / file).resolve())
     shown = {"GCC": "#c2410c", "TFRC-TB": "#7c3aed", "UDP, fixed rate": "#1d4ed8"}
     with figures.styled():
-        figure, (rate, delay) = pyplot.subplots(2, figsize=(8, 4.5), sharex=True, layout="constrained")
+        size = {"figsize": (8, 4.5), "layout": "constrained"}
+        figure, (rate, delay) = pyplot.subplots(2, sharex=True, **size)
         for way, colour in shown.items():
             settings = ways["values"][ways["labels"].index(way)]
             for path, value in zip(ways["paths"], settings, strict=True):
@@ -176,18 +177,16 @@ def today() -> Iterator[tuple[str, bytes]]:
             style = {"color": colour, "linewidth": 1.5, "label": way}
             rate.plot(series["time_s"], series["received_bytes"] * 8 / 0.5 / 1e6, **style)
             frames = result.frames("sound").filter(pl.col("playout_s").is_not_null())
-            late = (frames["playout_s"] - frames["captured_s"]) * 1e3
+            late = frames["playout_s"] - frames["captured_s"]
             delay.plot(frames["captured_s"], late, **style)
-        steps = result.link_series("access").select("time_s", "capacity_bps")
-        rate.plot(steps["time_s"], steps["capacity_bps"] / 1e6, color="#6b737c", label="capacity")
-        rate.set_ylim(0, 2)
+        rate.set_ylim(0, 2.4)
         rate.set_title("rate of the picture / (Mbit/s)", loc="left", fontsize=10)
-        delay.set_title("mouth-to-ear delay of the sound / ms", loc="left", fontsize=10)
+        delay.set_title("mouth-to-ear delay of the sound / s", loc="left", fontsize=10)
         for axes in (rate, delay):
             axes.axvspan(15, 45, color="#6b737c", alpha=0.1)
         delay.set_xlim(0, 60)
         delay.set_xlabel("time / s; an upload lasts from 15 to 45 s")
-        rate.legend(loc="upper left", ncols=4)
+        rate.legend(loc="upper left", ncols=3)
         yield "images/today.png", figures.png(figure)
 
 

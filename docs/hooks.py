@@ -357,7 +357,8 @@ if __name__ == "__main__":
         page.write_text(gallery.filled(text), encoding="utf-8")
 
     # Sounds are made when the pages are built.
-    kept = tuple(f"images/{name}" for name in ("first-call.png", "today.png", "playout.png", "thumb"))
+    names = ("first-call.png", "today.png", "playout.png", "thumbnails/")
+    kept = tuple(f"images/{name}" for name in names)
     made = (*gallery.front(), *gallery.today(), *gallery.playout(), *gallery.gallery())
     more = (one for one in made if one[0].startswith(kept))
     for path, picture in (*pictures(), *more):

@@ -280,7 +280,9 @@ def test_an_encoder_reads_the_sizes_of_its_frames(tmp_path):
     # Odd frames are four times as large; key frames come first.
     rows = [f"{4000 * (1 + 3 * (n % 2))},{8000 * (1 + 3 * (n % 2))}" for n in range(40)]
     (tmp_path / "sizes.csv").write_text("\n".join(["1Mbit/s,2Mbit/s", *rows]) + "\n")
-    source = '{ kind = "video", file = "sizes.csv", frame = "100ms", encoder = { max = "5Mbit/s" } }'
+    source = (
+        '{ kind = "video", file = "sizes.csv", frame = "100ms", encoder = { max = "5Mbit/s" } }'
+    )
     fixed = inline("fixed", rate="1550kbit/s")
     path = tmp_path / "trace.toml"
     path.write_text(call("10Mbit/s", controller=fixed, source=source))
@@ -388,7 +390,8 @@ def repaired(source=REPAIRED, **link):
 
 
 def test_retransmissions_complete_what_the_network_lost():
-    plain, again = (row_of(repaired(one, loss=0.01), "video") for one in (ENCODER, REPAIRED))
+    results = [repaired(one, loss=0.01) for one in (ENCODER, REPAIRED)]
+    plain, again = (row_of(one, "video") for one in results)
     assert 0 < plain["video_frames_complete"] < plain["video_frames"]
     assert plain["repair_packets"] is None and plain["feedback_packets"] > 0
     assert again["video_frames_complete"] == again["video_frames"]
@@ -397,7 +400,14 @@ def test_retransmissions_complete_what_the_network_lost():
     assert lost > 20 and again["repair_packets"] == pytest.approx(lost, abs=3)
     assert again["repair_bytes"] < 1300 * again["repair_packets"]
     # One way, the request, and the way again; then the packet is there.
-    assert 0.1 < again["frame_delay_max_s"] - again["frame_delay_p50_s"] < 0.5
+    frames = results[1].video_frames("video")
+    decodable = frames["decodable_s"] - frames["captured_s"]
+    longest = decodable.max() - decodable.median()
+    assert 0.1 < longest < 0.5
+    # The viewer hardly notices: frames wait for what may be repeated.
+    settled = frames.filter(pl.col("captured_s") > 20)["shown_s"].diff().drop_nulls()
+    assert settled.max() < 0.12 < longest
+    assert again["frame_delay_p50_s"] > decodable.median() + 0.05
 
 
 def test_without_nack_a_loss_costs_frames_until_a_key_frame():

@@ -165,7 +165,12 @@ def simulate(name: str, rate: float, frames: float, seed: int) -> dict[str, floa
         "controller": {"kind": "fixed", "rate": f"{rate:.0f}bit/s", "pacing": "10Gbit/s"},
         "source": {"kind": "video", "frame": f"{1000 / frames:.3f}ms", "encoder": {}, "repair": {}},
     }  # fmt: skip
-    text = recorded(apps.scenario(network(name), {"picture": flow}, seconds=RUNS["seconds"]))
+    # Sound in both directions moves a channel with bursts on, and tells the receiver the time of a
+    # round trip.
+    sound = {**cells.CASES["ours"]["sound"], "from": "a", "to": "b"}
+    sound["reverse"] = cells.CASES["ours"]["answer"]["source"]
+    flows = {"picture": flow, "sound": sound}
+    text = recorded(apps.scenario(network(name), flows, seconds=RUNS["seconds"]))
     text["measure"] = {"from": f"{RUNS['begin']}s", "to": f"{RUNS['seconds'] - 3}s"}
     result = talkspurt.run(text, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -177,7 +182,7 @@ def simulate(name: str, rate: float, frames: float, seed: int) -> dict[str, floa
         number: int.from_bytes(capture[at : at + 2])
         for number, at in repeated["rtp_seq", "payload_at"].rows()
     }
-    row = result.flows.to_dicts()[0]
+    row = result.flows.filter(name="picture").to_dicts()[0]
     begin_s, end_s = RUNS["begin"], RUNS["seconds"] - 3
     length_s = end_s - begin_s
     again = repeated.filter(pl.col("left_s").is_between(begin_s, end_s)).height

@@ -80,7 +80,6 @@ def call(
     *,
     heard: str | os.PathLike[str] | None = None,
     transport: str = "udp",
-    controller: str | None = None,
     duration: str | None = None,
     mtu: int = 1500,
     seed: int | None = None,
@@ -94,8 +93,8 @@ def call(
             ``[ADDRESS]:PORT`` for IPv6.
         voice: WAV file of what is said here, or a :class:`Voice`.
         heard: WAV file to write with what is heard here, which the result has, too.
-        transport: one of those of ``talkspurt measure``.
-        controller: kind of the controller of the session, as in scenarios; default: none.
+        transport: one of those of ``talkspurt measure``; followed by ``+gcc``, ``+nada`` or
+            ``+fixed``, a session with this controller over it.
         duration: length of the call, up to 1h; default: that of the speech, and 1h with a
             microphone.
         mtu: longest IP packet on the path, in bytes.
@@ -120,8 +119,9 @@ def call(
     faults = Faults()
     said.check(faults)
     check_heard(file, faults)
+    below, _, controller = transport.partition("+")
     caller = Caller(
-        host, said, transport=transport, controller=controller, duration=duration, mtu=mtu,
+        host, said, transport=below, controller=controller or None, duration=duration, mtu=mtu,
         seed=seed, secret_file=secret_file, faults=faults,
     )  # fmt: skip
     with interrupts.undisturbed(), Bar(caller.title, shown=progress) as bar:

@@ -8,7 +8,8 @@ use crate::time::{Duration, Instant};
 const MAX_MISSING: usize = 1000;
 const MAX_AGE: u64 = 10_000;
 const MAX_REQUESTS: u32 = 10;
-/// Shortest time between two requests (libwebrtc: kProcessInterval).
+/// Packets are requested again at multiples of this time (libwebrtc: kUpdateInterval), so that a retransmission
+/// which takes a little longer than the round trip rarely meets a second request.
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// Requests for a missing packet so far: how many, and when the last one was made.
@@ -81,7 +82,11 @@ impl Requester {
                 lost.push(*sequence as u16);
             }
         }
-        self.next = self.missing.values().filter_map(|it| it.last).min().map(|last| last + rtt);
+        let again = self.missing.values().filter_map(|it| it.last).min();
+        self.next = again.map(|last| {
+            let ticks = (last + rtt - Instant::ZERO).as_nanos().div_ceil(BETWEEN.as_nanos());
+            Instant::ZERO + BETWEEN * ticks
+        });
         lost
     }
 }
@@ -97,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_requested_at_once_and_each_round_trip_time() {
+    fn what_is_missing_is_requested_at_once_and_at_ticks_after_a_round_trip_time() {
         let mut requester = Requester::default();
         for sequence in [65_530, 65_534, 65_533, 65_538] {
             assert!(requester.on_packet(at(1), sequence));
@@ -109,9 +114,9 @@ mod tests {
         assert!(requester.on_packet(at(40), 65_540));
         // The new one does not wait for the others.
         assert_eq!(requester.take(at(40), RTT, 9), [3]);
-        assert_eq!(requester.due(), Some(at(51)));
-        assert_eq!(requester.take(at(51), RTT, 9), [65_531, 65_532, 0, 1]);
-        assert_eq!(requester.due(), Some(at(90)));
+        assert_eq!(requester.due(), Some(at(60)));
+        assert_eq!(requester.take(at(60), RTT, 9), [65_531, 65_532, 0, 1]);
+        assert_eq!(requester.due(), Some(at(100)));
         // What has no room is due at once.
         assert_eq!(requester.clone().take(at(120), RTT, 2), [65_531, 65_532]);
         requester.forget_before(65_537);
