@@ -53,6 +53,12 @@ TRANSPORTS: Mapping[str, dict[str, Any]] = {
 }
 NEEDS: Mapping[str, tuple[str, Mapping[str, tuple[str, Any, Any]]]] = {
     "priority": ("has no priority", {"nada": ("controller.priority", 2, 1)}),
+    "coupling": ("cannot be coupled", {"nada": ("controller.priority", 1, 1)}),
+    # The highest rate of one session is that of its sources.
+    "session": (
+        "has no session",
+        dict.fromkeys(("nada", "gcc"), ("controller.max", "4800kbit/s", "1600kbit/s")),
+    ),
     "ecn": (
         "has no ECN",
         {
