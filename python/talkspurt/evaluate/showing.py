@@ -157,7 +157,7 @@ NOT_HERE = (
     "Not here: RFC 8869 §2 (cellular networks), which asks for a simulator of 3GPP radio: a trace "
     "of a network makes another test.",
     "Not here: RFC 8869 §3.3, for which it gives no numbers.",
-    "6.1 needs priorities of controllers, and 6.2 ECN: others are said to be unable.",
+    "6.1 needs priorities, coupling or a shared session, and 6.2 ECN: others cannot run them.",
 )
 
 
