@@ -72,7 +72,7 @@ LEAST = "2640kbit/s"
 """Of pictures of 22 000 bytes, 15 times a second."""
 CAUSES = (("lte", "half"), ("wifi", "half"), ("geo", "least"))
 WORDS = {
-    "half": 'a second flow of video with `max = "30kbit/s"`',
+    "half": "`headroom = 0.5`",
     "least": f'`min = "{LEAST}"`',
 }
 CODED = 2.4e6
@@ -251,10 +251,7 @@ def simulate(
                 if cause == "least":
                     flow["source"]["encoder"]["min"] = LEAST
                 if cause == "half":
-                    idle = copy.deepcopy({**flow, "session": f"picture-{number}"})
-                    idle["source"]["encoder"] |= {"max": idle["source"]["encoder"]["min"]}
-                    del idle["controller"]
-                    flows[f"idle-{number}"] = idle
+                    flow["source"]["encoder"]["headroom"] = 0.5
             if "session" in flow:
                 flow["session"] += f"-{number}"
             flows[f"{key}-{number}"] = flow
