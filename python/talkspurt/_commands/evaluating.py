@@ -29,6 +29,7 @@ def evaluate(
     """Judge congestion control by the test cases of RFC 8867 and RFC 8869.
 
     The exit status is 0 if no band is missed, 1 if one is, 2 for bad input.
+    With --baseline it is 1 if anything is worse than there.
     An evaluation that was stopped or killed goes on from there.
 
     Parameters
@@ -72,8 +73,8 @@ def evaluate(
         showing.print_all(found, console())
     if folder is not None and not (options.json or options.quiet):
         say_where(as_asked(where, folder), options.report)
-    missed = found.count("missed") + (found.count("open") if options.strict else 0)
-    return 1 if missed else 0
+    failed = ("missed", "worse", "open") if options.strict else ("missed", "worse")
+    return 1 if any(map(found.count, failed)) else 0
 
 
 def _plan(options: EvaluateOptions) -> running.Plan:
@@ -97,7 +98,14 @@ def _plan(options: EvaluateOptions) -> running.Plan:
         plan = replace(plan, cases=cases.select(options.case or []))
     with faults.gathered():
         found = cases.candidates(options.controller or [], options.transport or [])
-        plan = replace(plan, candidates=found)
+        plan = replace(plan, candidates=found, baseline=options.baseline)
+        names = [one.name for one in found]
+        fits = options.baseline is None or (options.baseline in names and len(names) > 1)
+        faults.add(
+            f"--baseline {options.baseline}: expected one of several candidates, which are "
+            f"{', '.join(names)}",
+            unless=fits,
+        )
     with faults.gathered():
         plan = replace(plan, sets=pairs(options.set))
     faults.check()

@@ -44,6 +44,7 @@ class Plan:
         sets: overrides of the scenarios, as pairs of path and value in TOML.
         seeds: each variant is run with the seeds 1 to this.
         program: the program that runs external stacks, if one does.
+        baseline: the candidate with which the others are compared, in place of bands.
     """
 
     cases: Sequence[Case]
@@ -51,6 +52,7 @@ class Plan:
     seeds: int
     sets: Sequence[tuple[str, Any]] = ()
     program: str | None = None
+    baseline: str | None = None
 
     @property
     def key(self) -> str:
@@ -92,6 +94,7 @@ class Evaluation:
             "seeds": self.plan.seeds,
             "confidence": judging.CONFIDENCE,
             "set": dict(self.plan.sets),
+            "baseline": self.plan.baseline,
             "candidates": {
                 one.name: {"transport": one.transport, "controller": one.controller}
                 for one in self.plan.candidates
@@ -291,7 +294,8 @@ def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
             if runs:
                 evaluation.curves[key] = runs[0]["curves"]
             for band in case.bands_of(variant):
-                found += _of_band(work, case, key, band, done)
+                if "better" not in band or plan.baseline is not None:
+                    found += _of_band(work, case, key, band, done)
         judging.judge(found, {name: case.variants[name].get("judged", True) for name in shown})
     return evaluation
 
@@ -304,24 +308,44 @@ def _of_band(
     done: Mapping[str, Mapping[str, Any]],
 ) -> list[Measured]:
     """The measures of a band, one alone or one of each phase, of a candidate in a variant."""
-    runs = [done[name] for name in work.names.get(key, ())]
+    baseline = work.plan.baseline
     controlled = next(one.kind != "udp" for one in work.plan.candidates if one.name == key[2])
-    note = work.unfit.get(key, "" if controlled else "no congestion control")
-    against = None
+    keys = [key] if baseline in (None, key[2]) else [key, (*key[:2], str(baseline))]
+    notes = [work.unfit.get(one, "") for one in keys]
     if "versus" in band:
-        other = case.id, case.reference(key[1], band["versus"]), key[2]
-        against = [done[name] for name in work.names.get(other, ())]
-        note = note or work.unfit.get(other, "")
+        notes += [work.unfit.get(_versus(case, one, band), "") for one in keys]
+    note = next(filter(None, notes), "" if controlled else "no congestion control")
+    judged = band if baseline is None else judging.against(band, judged=len(keys) > 1)
     found = []
     for measure in measuring.windows(case, band):
-        values = [run["measures"][measure] for run in runs]
-        if against is not None:
-            # Without the other, there is nothing to compare with.
-            others = (run["measures"][measure] for run in against)
-            both = zip(values, others, strict=False)
-            values = [_compared(one, other, band["as"]) for one, other in both]
-        found.append(Measured(*key, measure, band, values, note))
+        values, *of_baseline = (_values(work, case, one, band, measure, done) for one in keys)
+        for others in of_baseline:
+            values = [one - other for one, other in zip(values, others, strict=False)]
+        found.append(Measured(*key, measure, judged, values, note, len(keys) > 1))
     return found
+
+
+def _versus(case: Case, key: Key, band: Mapping[str, Any]) -> Key:
+    """What a band compares with."""
+    return key[0], case.reference(key[1], band["versus"]), key[2]
+
+
+def _values(
+    work: Work,
+    case: Case,
+    key: Key,
+    band: Mapping[str, Any],
+    measure: str,
+    done: Mapping[str, Mapping[str, Any]],
+) -> list[float]:
+    """One of each seed."""
+    values = [done[name]["measures"][measure] for name in work.names.get(key, ())]
+    if "versus" not in band:
+        return values
+    # Without the other, there is nothing to compare with.
+    names = work.names.get(_versus(case, key, band), ())
+    both = zip(values, (done[name]["measures"][measure] for name in names), strict=False)
+    return [_compared(one, other, band["as"]) for one, other in both]
 
 
 def _compared(one: float, other: float, how: str) -> float:
