@@ -230,6 +230,12 @@ def test_an_infinite_mean_is_shown_and_named():
     said = json.loads(file_access.to_json(one.to_json()))
     assert (said["mean"], said["values"], said["verdict"]) == (None, [1.0, None], "missed")
     assert said["note"] == "m is infinite with 1 of 2 seeds"
+    less = Measured("c", "v", "who", "m", {**one.band, "better": "lower"}, [1.0, -math.inf])
+    less = replace(less, note="", is_difference=True)
+    assert (showing.value_text(less), less.to_json()["mean"]) == ("-∞", None)
+    assert showing.value_text(replace(less, values=[math.inf])) == "+∞"
+    assert less.note == "difference of m is infinite with 1 of 2 seeds"
+    assert showing.value_text(replace(less, values=[math.inf, -math.inf])) == "–"
 
 
 def test_the_verdict_of_one_band_agrees_with_its_interval_and_many_make_it_harder():
@@ -280,7 +286,7 @@ def test_every_scenario_is_valid_and_every_band_can_be_measured():
         for band in case.bands:
             assert band["measure"] in measuring.MEASURES
             assert band["of"] and len(band["why"]) >= 10
-            assert {"least", "most"} & band.keys()
+            assert {"least", "most", "better"} & band.keys()
             for variant in band.get("variants", ()):
                 assert variant in case.variants
             if "versus" in band:
@@ -352,7 +358,7 @@ def test_what_is_set_is_of_all_video_flows():
          ["--controller scream: expected one of nada, nada-ns3-rmcat, gcc,", "not support scream"]),
         (["--transport", "tpc", "--case", "5.1"], ["--transport tpc: expected one of tfrc, ccid2,"]),
         (["--transport", "{ kind = 'external', stack = 'x' }", "--case", "5.1"],
-         ["'x' }: stack: no stack of this name is registered"]),
+         ["--transport x: stack: no stack of this name is registered"]),
         (["--set", "links.nix.rate=1Mbit/s"],
          ['--set links.nix.rate=1Mbit/s: links has no "nix" – names here are: bottleneck']),
         (["--case", "5.4", "--set", "flows.video-1.controller.max=3q"],
@@ -360,6 +366,8 @@ def test_what_is_set_is_of_all_video_flows():
         (["--case", "9.9", "--controller", "foo", "--set", "links.nix.rate=1Mbit/s", "--seeds", "0"],
          ["--case 9.9: ", "--controller foo: ", 'links has no "nix"', "--seeds 0: "]),
         (["--set", "nix"], ["'nix' is not PATH=VALUE"]),
+        (["--baseline", "tcp"], ["--baseline tcp: expected one of several", "nada, nada-ns3-rmcat"]),
+        (["--controller", "gcc", "--baseline", "gcc"], ["expected one of several candidates"]),
     ],
 )  # fmt: skip
 def test_bad_input_is_said_at_once(words, said, tmp_path):
@@ -481,6 +489,56 @@ def test_a_comparison_is_paired_by_seeds_and_made_once_for_all(tmp_path):
     assert len(running.Work.of(radio).tasks) == 10 * 3 + 4, "TCP alone is of no candidate"
 
 
+@pytest.mark.parametrize(
+    ("band", "better", "limits"),
+    [
+        ({"least": 0.75, "most": 1.0}, "higher", {"least": 0}),
+        ({"measure": "jain", "least": 0.9}, "higher", {"least": 0}),
+        ({"measure": "queue", "most": 150}, "lower", {"most": 0}),
+        ({"measure": "wait", "better": "lower"}, "lower", {"most": 0}),
+        ({"measure": "ratio", "least": 1.5, "most": 2.5}, "", {}),
+    ],
+)
+def test_which_side_of_a_baseline_is_better(band, better, limits):
+    band = {"measure": "goodput", "of": "x", "why": "y", **band}
+    known = {"measure": band["measure"], "of": "x", "why": "y", "better": better}
+    assert judging.against(band, judged=True) == known | limits
+    assert judging.against(band, judged=False) == known
+    one = a_measure([0.1, 0.2, 0.15, 0.12], **judging.against(band, judged=True))
+    judging.judge([one], {"v": True})
+    assert one.verdict == {"higher": "no worse", "lower": "worse", "": "reported"}[better]
+
+
+def test_candidates_are_compared_with_a_baseline_seed_by_seed(tmp_path):
+    words = ("evaluate", "rmcat", "--case", "5.4", "--controller", "nada", "--controller", "gcc")
+    words += ("--seeds", "3", "--no-report", "--out", "out", "--overwrite")
+
+    def measured(*more):
+        ended = talkspurt(*words, *more, cwd=tmp_path, env={"COLUMNS": "80"})
+        found = json.loads((tmp_path / "out/results.json").read_text())
+        its = {(m["candidate"], m["name"]): m for m in found["cases"][0]["measures"]}
+        return ended, found["baseline"], its
+
+    _, none, plain = measured()
+    assert none is None
+    for baseline, other, worse in (("nada", "gcc", "queue"), ("gcc", "nada", "reach")):
+        ended, named, its = measured("--baseline", baseline)
+        assert (ended.returncode, named) == (1, baseline), ended.stderr
+        assert f"! worse than {baseline}." in ended.stdout
+        for (who, name), one in its.items():
+            values = plain[who, name]["values"]
+            if who == baseline:
+                assert (one["values"], one["verdict"]) == (values, "reported")
+                continue
+            less = [a - b for a, b in zip(values, plain[baseline, name]["values"], strict=True)]
+            assert one["values"] == pytest.approx(less)
+        assert its[other, worse]["verdict"] == "worse"
+    # A controller is no worse than itself, which equal values say from six seeds on.
+    words = ("evaluate", "rmcat", "--case", "5.4", "--quiet", "--baseline", "gcc")
+    same = ("--controller", "gcc", "--controller", "{ kind = 'gcc', max = '1600kbit/s' }")
+    assert "5 no worse, 0 worse, 0 open" in succeed(*words, "--seeds", "6", *same).stdout
+
+
 def finished(folder):
     names = [file.parent.name for file in folder.glob(".out.unfinished-*/runs/*/manifest.json")]
     return sorted(name for name in names if not name.endswith(".part"))
@@ -549,9 +607,9 @@ def test_a_program_runs_external_stacks(tmp_path):
     ended = talkspurt(*words, "--program", mine_alone)
     four, eight = json.loads(ended.stdout)["cases"]
     values = {name: [m["values"] for m in four["measures"] if m["candidate"] == name]
-              for name in ("tfrc", mine)}  # fmt: skip
-    assert values["tfrc"] == values[mine] and all(len(one) == 2 for one in values[mine])
-    said = {(m["verdict"], m["note"]) for m in eight["measures"] if m["candidate"] == mine}
+              for name in ("tfrc", "mine")}  # fmt: skip
+    assert values["tfrc"] == values["mine"] and all(len(one) == 2 for one in values["mine"])
+    said = {(m["verdict"], m["note"]) for m in eight["measures"] if m["candidate"] == "mine"}
     assert said == {("cannot run", "no connection can be resumed")}
     absent = told("evaluate", "rmcat", "--program", tmp_path / "nix", "--transport", mine)
     assert "no such program" in absent
@@ -578,15 +636,17 @@ def test_seeds_that_fail_leave_the_others_of_their_variant(tmp_path, ends, said)
     words = ("evaluate", "rmcat", "--case", "5.3", "--seeds", "3", "--transport", mine)
     ended = talkspurt(*words, "--program", failing, "--out", "out", cwd=tmp_path)
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
-    assert f"{failing} failed: {mine}, 5.3 link, without seed 2: {said}" in ended.stderr
-    assert f"; {mine}, 5.3 link, clear way back, without seed 2: {said}" in ended.stderr
+    assert f"{failing} failed: mine, 5.3 link, without seed 2: {said}" in ended.stderr
+    assert f"; mine, 5.3 link, clear way back, without seed 2: {said}" in ended.stderr
     found = json.loads((tmp_path / "out/results.json").read_text())["cases"][0]["measures"]
     assert {(len(one["values"]), one["note"]) for one in found} == {(2, f"without seed 2: {said}")}
-    native = json.loads(talkspurt(*words[:6], "--transport", "tfrc", "--json").stdout)
-    values = [one["values"] for one in native["cases"][0]["measures"]]
-    assert [one["values"] for one in found] == [[its[0], its[2]] for its in values], (
-        "paired by seeds"
-    )
+    words += ("--transport", "tfrc", "--baseline", "mine", "--program", failing, "--json")
+    ended = talkspurt(*words)
+    assert ended.returncode == 2 and f"mine, 5.3 link, without seed 2: {said}" in ended.stderr
+    both = json.loads(ended.stdout)["cases"][0]["measures"]
+    tfrc = [one for one in both if one["candidate"] == "tfrc"]
+    assert {tuple(one["values"]) for one in tfrc} == {(0.0, 0.0)}, "paired by seeds"
+    assert {one["note"] for one in tfrc} == {f"mine: without seed 2: {said}"}
 
 
 @pytest.mark.parametrize(

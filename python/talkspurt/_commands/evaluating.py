@@ -29,6 +29,7 @@ def evaluate(
     """Judge congestion control by the test cases of RFC 8867 and RFC 8869.
 
     The exit status is 0 if no band is missed, 1 if one is, 2 for bad input or a failed program.
+    With --baseline it is 1 if anything is worse than there.
     An evaluation that was stopped or killed goes on from there.
 
     Parameters
@@ -78,8 +79,8 @@ def evaluate(
         say_where(as_asked(where, folder), options.report)
     if found.failed:
         raise BadInputError(f"{plan.program} failed: {'; '.join(found.failed)}")
-    missed = found.count("missed") + (found.count("open") if options.strict else 0)
-    return 1 if missed else 0
+    faulty = ("missed", "worse", "open") if options.strict else ("missed", "worse")
+    return 1 if any(map(found.count, faulty)) else 0
 
 
 def _work(options: EvaluateOptions) -> Work:
@@ -107,7 +108,14 @@ def _work(options: EvaluateOptions) -> Work:
         plan = replace(plan, cases=cases.select(options.case or []))
     with faults.gathered():
         found = cases.candidates(options.controller or [], options.transport or [])
-        plan = replace(plan, candidates=found)
+        plan = replace(plan, candidates=found, baseline=options.baseline)
+        names = [one.name for one in found]
+        fits = options.baseline is None or (options.baseline in names and len(names) > 1)
+        faults.add(
+            f"--baseline {options.baseline}: expected one of several candidates, which are "
+            f"{', '.join(names)}",
+            unless=fits,
+        )
     if not plan.candidates:
         # What is set is judged nevertheless, apart from what the candidate has.
         sets = [one for one in plan.sets if not one[0].startswith(("media.", "flows.video"))]

@@ -298,6 +298,9 @@ class EvaluateOptions(Output):
         Program that runs external stacks, which it has registered, called as PROGRAM SCENARIO
         FOLDER, as in --program target/release/talkspurt-quinn --transport "{ kind = 'external',
         stack = 'quinn' }".
+    baseline
+        One of these controllers and transports, an external stack by its name: the others are
+        compared with it, seed by seed, in place of bands.
     seeds
         Runs of each variant, with the seeds 1 to this.
     jobs
@@ -311,6 +314,7 @@ class EvaluateOptions(Output):
     transport: Several = None
     set: Sets = None
     program: Path | None = None
+    baseline: str | None = None
     seeds: Whole = 30
     jobs: Jobs = None
     strict: Flag = False

@@ -107,7 +107,9 @@ def candidates(controllers: Sequence[str], transports: Sequence[str]) -> list[Ca
             table = _table("--transport", text, TRANSPORTS)
             # These ask the encoder for a rate themselves.
             asks = table.get("kind") == "tfrc" or table.get("ccid") in (3, 4)
-            found.append(Candidate(text, table, None if asks else FIXED))
+            # An external stack has a name of its own.
+            named = str(table["stack"]) if table.keys() == {"kind", "stack"} else text
+            found.append(Candidate(named, table, None if asks else FIXED))
     names = [one.name for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     faults.add(f"given twice: {', '.join(twice)}", unless=not twice)

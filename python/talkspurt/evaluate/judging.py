@@ -20,6 +20,8 @@ EQUAL = 6
 """From so many seeds on, equal values are a verdict: that all lie on one side of a limit on which
 the median is has a probability of 2 / 2⁶ = 0.03 (sign test), and with one less, of 0.06."""
 HELD, MISSED, OPEN, REPORTED, UNABLE = "held", "missed", "open", "reported", "cannot run"
+NO_WORSE, WORSE = "no worse", "worse"
+"""In place of the first two, of differences from a baseline."""
 
 
 @dataclass
@@ -27,9 +29,10 @@ class Measured:
     """A measure of a candidate in a variant of a case.
 
     Attributes:
-        band: what it is judged by: least, most and unit, of and why.
+        band: what it is judged by: least, most and unit, of and why; see :func:`against`.
         values: one of each seed; empty if the candidate cannot run the variant.
         note: why it cannot, or what else is to be known.
+        is_difference: whether the values are differences from those of a baseline.
     """
 
     case: str
@@ -39,6 +42,7 @@ class Measured:
     band: Mapping[str, Any]
     values: Sequence[float]
     note: str = ""
+    is_difference: bool = False
     verdict: str = REPORTED
 
     def __post_init__(self) -> None:
@@ -46,10 +50,11 @@ class Measured:
         # What is not a number in one run has no mean.
         whole = [] if infinite or any(map(math.isnan, self.values)) else self.values
         self.mean, self.half, self.deviation = student(whole, CONFIDENCE)
-        # What is infinite in one run has an infinite mean.
-        if infinite and not any(map(math.isnan, self.values)):
-            self.mean = math.inf
-            found = f"{self.name} is infinite with {infinite} of {len(self.values)} seeds"
+        # What is infinite in one run has an infinite mean; differences may be so on both sides.
+        if math.isinf(total := sum(self.values)):
+            self.mean = total
+            what = f"difference of {self.name}" if self.is_difference else self.name
+            found = f"{what} is infinite with {infinite} of {len(self.values)} seeds"
             self.note = "; ".join(filter(None, (self.note, found)))
         self.verdict = REPORTED if self.values else UNABLE
 
@@ -93,8 +98,9 @@ class Measured:
         keys = ("case", "variant", "candidate", "name", "mean", "half", "verdict", "note")
         said = {key: getattr(self, key) for key in keys}
         # JSON has no infinity: the note says it.
-        said["mean"] = None if self.mean == math.inf else self.mean
-        said |= {key: self.band[key] for key in ("least", "most", "unit") if key in self.band}
+        said["mean"] = None if self.mean in (math.inf, -math.inf) else self.mean
+        keys = ("least", "most", "unit", "better")
+        said |= {key: self.band[key] for key in keys if key in self.band}
         return {
             **said,
             "of": self.band["of"],
@@ -103,9 +109,33 @@ class Measured:
         }
 
 
+def against(band: Mapping[str, Any], *, judged: bool) -> Mapping[str, Any]:
+    """What differences from a baseline are judged by in place of a band: the side of 0.
+
+    Which side is better is in ``better``, or follows from the limit; between two limits neither is,
+    but that no goodput is above 1. The baseline itself is not judged.
+    """
+    rest = {key: value for key, value in band.items() if key not in ("least", "most")}
+    limits = band.keys() & {"least", "most"}
+    if "most" in limits and band["measure"] == "goodput":
+        limits -= {"most"}
+    if len(limits) == 1:
+        rest["better"] = "higher" if "least" in limits else "lower"
+    side = {"higher": "least", "lower": "most"}.get(rest.setdefault("better", ""))
+    return {**rest, side: 0} if side and judged else rest
+
+
 def judge(table: Sequence[Measured], judged: Mapping[str, bool]) -> None:
-    """Give the measures of a table their verdicts; ``judged`` says which variants have one."""
-    wanted = [one for one in table if one.values and judged[one.variant]]
+    """Give the measures of a table their verdicts; ``judged`` says which variants have one.
+
+    What has no limits has none.
+    """
+    wanted = [
+        one
+        for one in table
+        if one.values and judged[one.variant] and one.band.keys() & {"least", "most"}
+    ]
     for one, p in zip(wanted, holm([one.p for one in wanted]), strict=True):
         sure = p <= 1 - CONFIDENCE and one.inside is not None
-        one.verdict = (HELD if one.inside else MISSED) if sure else OPEN
+        inside, outside = (NO_WORSE, WORSE) if "better" in one.band else (HELD, MISSED)
+        one.verdict = (inside if one.inside else outside) if sure else OPEN

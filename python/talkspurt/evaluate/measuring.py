@@ -194,6 +194,13 @@ def _queue(run: Run, band: Mapping[str, Any], window: Window) -> float:
     return _quantile(packets.waits[_kept(run, band, window, packets.sent)])
 
 
+def _wait(run: Run, band: Mapping[str, Any], window: Window) -> float:
+    """The median of queueing delays in ms; NaN of nothing."""
+    packets, _ = run.wanted(band)
+    waits = packets.waits[(packets.sent >= window[0]) & (packets.sent < window[1])]
+    return float(np.nanmedian(waits) * 1e3) if not np.isnan(waits).all() else float("nan")
+
+
 def _delay(run: Run, band: Mapping[str, Any], window: Window) -> float:
     packets, _ = run.wanted(band)
     return _quantile((packets.received - packets.sent)[_kept(run, band, window, packets.sent)])
@@ -288,6 +295,7 @@ MEASURES: Mapping[str, Callable[[Run, Mapping[str, Any], Window], float]] = {
     "retreat": _retreat,
     "spread": _spread,
     "starved": _starved,
+    "wait": _wait,
 }
 """What a band can be about. The keys of a band that a measure reads are in its function."""
 

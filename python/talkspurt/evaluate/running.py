@@ -45,6 +45,7 @@ class Plan:
         sets: overrides of the scenarios, as pairs of path and value in TOML.
         seeds: each variant is run with the seeds 1 to this.
         program: the program that runs external stacks, if one does.
+        baseline: the candidate with which the others are compared, in place of bands.
     """
 
     cases: Sequence[Case]
@@ -52,6 +53,7 @@ class Plan:
     seeds: int
     sets: Sequence[tuple[str, Any]] = ()
     program: str | None = None
+    baseline: str | None = None
 
     @property
     def key(self) -> str:
@@ -98,6 +100,7 @@ class Evaluation:
             "seeds": self.plan.seeds,
             "confidence": judging.CONFIDENCE,
             "set": dict(self.plan.sets),
+            "baseline": self.plan.baseline,
             "candidates": {
                 one.name: {"transport": one.transport, "controller": one.controller}
                 for one in self.plan.candidates
@@ -345,7 +348,8 @@ def _judged(work: Work, done: Mapping[str, Mapping[str, Any]]) -> Evaluation:
             if 1 in runs:
                 evaluation.curves[key] = runs[1]["curves"]
             for band in case.bands_of(variant):
-                found += _of_band(work, case, key, band, done)
+                if "better" not in band or plan.baseline is not None:
+                    found += _of_band(work, case, key, band, done)
         judging.judge(found, {name: case.variants[name].get("judged", True) for name in shown})
     return evaluation
 
@@ -358,24 +362,52 @@ def _of_band(
     done: Mapping[str, Mapping[str, Any]],
 ) -> list[Measured]:
     """The measures of a band, one alone or one of each phase, of a candidate in a variant."""
-    runs = _by_seed(work, key, done)
+    baseline = work.plan.baseline
     controlled = next(one.kind != "udp" for one in work.plan.candidates if one.name == key[2])
-    note = work.unfit.get(key, "" if controlled else "no congestion control") or work.lost(key)
-    against = None
-    if "versus" in band:
-        other = case.id, case.reference(key[1], band["versus"]), key[2]
-        against = _by_seed(work, other, done)
-        note = note or work.unfit.get(other, "") or work.lost(other)
+    note = _note(work, case, key, band) or ("" if controlled else "no congestion control")
+    judged, other = band, None
+    if baseline is not None:
+        other = None if key[2] == baseline else (*key[:2], baseline)
+        judged = judging.against(band, judged=other is not None)
+    if other is not None and (of_baseline := _note(work, case, other, band)):
+        note = "; ".join(filter(None, (note, f"{baseline}: {of_baseline}")))
     found = []
     for measure in measuring.windows(case, band):
-        values = {seed: run["measures"][measure] for seed, run in runs.items()}
-        if against is not None:
-            # Without the other, there is nothing to compare with.
-            others = {seed: run["measures"][measure] for seed, run in against.items()}
-            both = sorted(values.keys() & others)
-            values = {seed: _compared(values[seed], others[seed], band["as"]) for seed in both}
-        found.append(Measured(*key, measure, band, [*values.values()], note))
+        values = _values(work, case, key, band, measure, done)
+        if other is not None:
+            against = _values(work, case, other, band, measure, done)
+            values = _paired(values, against, "difference")
+        its = [*values.values()]
+        found.append(Measured(*key, measure, judged, its, note, other is not None))
     return found
+
+
+def _versus(case: Case, key: Key, band: Mapping[str, Any]) -> Key:
+    """What a band compares with."""
+    return key[0], case.reference(key[1], band["versus"]), key[2]
+
+
+def _note(work: Work, case: Case, key: Key, band: Mapping[str, Any]) -> str:
+    """Why there are no values of a band, or without which seeds they are."""
+    keys = [key, _versus(case, key, band)] if "versus" in band else [key]
+    return next(filter(None, (work.unfit.get(one, "") or work.lost(one) for one in keys)), "")
+
+
+def _values(
+    work: Work,
+    case: Case,
+    key: Key,
+    band: Mapping[str, Any],
+    measure: str,
+    done: Mapping[str, Mapping[str, Any]],
+) -> dict[int, float]:
+    """One of each seed that has one."""
+    its = {n: run["measures"][measure] for n, run in _by_seed(work, key, done).items()}
+    if "versus" not in band:
+        return its
+    others = _by_seed(work, _versus(case, key, band), done)
+    versus = {n: run["measures"][measure] for n, run in others.items()}
+    return _paired(its, versus, band["as"])
 
 
 def _by_seed(
@@ -385,9 +417,15 @@ def _by_seed(
     return {work.tasks[n][3]: done[n] for n in work.names.get(key, ()) if n in done}
 
 
+def _paired(its: Mapping[int, float], others: Mapping[int, float], how: str) -> dict[int, float]:
+    """Compared seed by seed: without the other, there is nothing to compare with."""
+    return {n: _compared(one, others[n], how) for n, one in its.items() if n in others}
+
+
 def _compared(one: float, other: float, how: str) -> float:
     if how == "difference":
-        return one - other
+        # Sums in another order differ in the last digits; what is infinite in both is equal.
+        return 0.0 if math.isclose(one, other, rel_tol=1e-12) else one - other
     return one / other if other else math.nan
 
 

@@ -13,19 +13,29 @@ from talkspurt._terminal.console import say
 from talkspurt._terminal.layout import Cell, Column, Table, name
 from talkspurt.evaluate import cases
 from talkspurt.evaluate.cases import Case
-from talkspurt.evaluate.judging import HELD, MISSED, OPEN, REPORTED, UNABLE, Measured
+from talkspurt.evaluate.judging import (
+    HELD,
+    MISSED,
+    NO_WORSE,
+    OPEN,
+    REPORTED,
+    UNABLE,
+    WORSE,
+    Measured,
+)
 from talkspurt.evaluate.running import Evaluation
 
-MARKS = {MISSED: ("!", "red"), OPEN: ("?", "yellow")}
-LEGEND = ("! the band is missed: the interval lies outside.", "? open: too few seeds to tell.")
-GRADES = {HELD: "0", OPEN: "3", MISSED: "5"}
+MARKS = {MISSED: ("!", "red"), WORSE: ("!", "red"), OPEN: ("?", "yellow")}
+GRADES = {HELD: "0", NO_WORSE: "0", OPEN: "3", MISSED: "5", WORSE: "5"}
 """Colours of verdicts, like the report's grades; others have none."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4B00")
 FILE = "results.json"
 
 
 def band_text(band: Mapping[str, Any]) -> str:
-    """A band in signs, as in ``0.75 to 1`` or ``≤ 150 ms``."""
+    """A band in signs, as in ``0.75 to 1`` or ``≤ 150 ms``; of differences, what is better."""
+    if "better" in band:
+        return ", ".join(filter(None, (band["better"], band.get("unit"))))
     least, most = band.get("least"), band.get("most")
     unit = f" {band['unit']}" if "unit" in band else ""
     if least is not None and most is not None:
@@ -34,11 +44,12 @@ def band_text(band: Mapping[str, Any]) -> str:
 
 
 def value_text(one: Measured) -> str:
-    """A mean and half of its interval."""
-    if one.mean is None or math.isinf(one.mean):
-        return "–" if one.mean is None else "∞"
+    """A mean and half of its interval; a difference with its sign."""
+    if one.mean is None:
+        return "–"
     half = "" if one.half is None else f" ±{float(f'{one.half:.1g}'):g}"
-    return f"{float(f'{one.mean:.3g}'):g}{half}"
+    mean = f"{float(f'{one.mean:.3g}'):{'+' if one.is_difference else ''}g}"
+    return mean.replace("inf", "∞") + half
 
 
 def _grid(measured: Iterable[Measured]) -> dict[tuple[str, str], dict[str, Measured]]:
@@ -61,15 +72,21 @@ def _cell(one: Measured | None) -> Cell:
 def print_case(evaluation: Evaluation, case: Case, out: Console) -> None:
     """Every measure of a case: a row for each of a variant, a column for each candidate."""
     names = [one.name for one in evaluation.plan.candidates]
-    columns = [name("variant"), name("measure"), *map(Column, names), Column("band", 1, "text")]
+    last = "band" if evaluation.plan.baseline is None else "better"
+    columns = [name("variant"), name("measure"), *map(Column, names), Column(last, 1, "text")]
     rows: list[list[Cell]] = []
-    last = ""
+    above = ""
     for (variant, measure), its in _grid(evaluation.measured[case.id]).items():
         band = next(iter(its.values())).band
         cells = [_cell(its.get(who)) for who in names]
-        rows.append(["" if variant == last else variant, measure, *cells, band_text(band)])
-        last = variant
-    Table(f"{case.section}: {case.title}", columns, rows, FILE, legend=LEGEND).print(out)
+        rows.append(["" if variant == above else variant, measure, *cells, band_text(band)])
+        above = variant
+    worse = evaluation.plan.baseline and f"! worse than {evaluation.plan.baseline}."
+    legend = (
+        worse or "! the band is missed: the interval lies outside.",
+        "? open: too few seeds to tell.",
+    )
+    Table(f"{case.section}: {case.title}", columns, rows, FILE, legend=legend).print(out)
     _say_notes(evaluation.measured[case.id], out)
 
 
@@ -84,19 +101,22 @@ def print_all(evaluation: Evaluation, out: Console) -> None:
         for case in plan.cases:
             cells = [_verdicts(evaluation.measured[case.id], one.name) for one in plan.candidates]
             rows.append([case.id, *cells])
-        Table("Verdicts on bands", columns, rows, FILE).print(out)
+        baseline = plan.baseline
+        what = "differences" if baseline else "bands"
+        Table(f"Verdicts on {what}", columns, rows, FILE).print(out)
         every = [one for its in evaluation.measured.values() for one in its]
         columns = [
             *map(name, ("case", "variant", "candidate", "measure")),
             Column("value"),
-            Column("band", 0, "text"),
+            Column("better" if baseline else "band", 0, "text"),
         ]
         missed = [
             [one.case, one.variant, one.candidate, one.name, value_text(one), band_text(one.band)]
             for one in every
-            if one.verdict == MISSED
+            if one.verdict in (MISSED, WORSE)
         ]
-        Table("Bands missed", columns, missed, FILE).print(out)
+        title = f"Worse than {baseline}" if baseline else "Bands missed"
+        Table(title, columns, missed, FILE).print(out)
         _say_notes(every, out)
     say(summary(evaluation), out)
 
@@ -104,7 +124,7 @@ def print_all(evaluation: Evaluation, out: Console) -> None:
 def _verdicts(measured: Iterable[Measured], candidate: str) -> Cell:
     verdicts = [one.verdict for one in measured if one.candidate == candidate]
     lines = []
-    for verdict in (HELD, MISSED, OPEN, REPORTED):
+    for verdict in (HELD, MISSED, NO_WORSE, WORSE, OPEN, REPORTED):
         count = verdicts.count(verdict)
         lines += [f"{count} {verdict}"] if count else []
     return "\n".join(lines) or Text(UNABLE, style="dim")
@@ -122,14 +142,17 @@ def _say_notes(measured: Iterable[Measured], out: Console) -> None:
 
 def summary(evaluation: Evaluation) -> str:
     """A sentence on all verdicts."""
-    counts = [f"{evaluation.count(verdict)} {verdict}" for verdict in (HELD, MISSED, OPEN)]
-    seeds = evaluation.plan.seeds
+    baseline, seeds = evaluation.plan.baseline, evaluation.plan.seeds
+    verdicts = (HELD, MISSED, OPEN) if baseline is None else (NO_WORSE, WORSE, OPEN)
+    counts = ", ".join(f"{evaluation.count(verdict)} {verdict}" for verdict in verdicts)
     how = (
         f"means over {seeds} seeds, ± half of a 95 % interval; verdicts of each case by Holm"
         if seeds > 1
         else "of one seed, without intervals every verdict is open"
     )
-    return f"Bands: {', '.join(counts)}. Values: {how}. The bands are talkspurt's, not the RFCs'."
+    if baseline is not None:
+        return f"Against {baseline}: {counts}. Other values: differences from it, {how}."
+    return f"Bands: {counts}. Values: {how}. The bands are talkspurt's, not the RFCs'."
 
 
 def print_list(chosen: Sequence[Case], out: Console) -> None:
