@@ -1,5 +1,6 @@
 """Scenarios to start from: each runs where `talkspurt init` writes it, and nothing is overwritten."""
 
+import contextlib
 import itertools
 import json
 import re
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import tomllib
 import wave
+from html import unescape
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +18,10 @@ import pytest
 import talkspurt as package
 from command import output, refused, succeed, talkspurt
 from talkspurt import _commands, _core, templates
+from talkspurt.metrics.catalogue import COLUMNS, column
+from talkspurt.report import single
+from talkspurt.report import study as study_report
+from talkspurt.results.result import Study
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "talkspurt"
@@ -46,16 +52,105 @@ def test_every_template_has_a_name_and_a_question():
     assert all(title.endswith("?") and len(title) < 60 for title in titles.values())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_template_runs_where_it_was_written(place, name, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    file = place / f"{name}.toml"
-    whole = package.read(file)
-    # About what one run of each setting takes; a template is there within seconds.
-    assert len(whole.plan) <= 20
-    answer = package.run(file, set={"replications.count": 1}, study=None)
-    runs = getattr(answer, "runs", [answer])
+@pytest.fixture(scope="module", params=NAMES)
+def ran(place, request, tmp_path_factory):
+    """One run of each setting of a template, and the page of its report."""
+    file = place / f"{request.param}.toml"
+    assert len(package.read(file).plan) <= 20, "a template is there within seconds"
+    with contextlib.chdir(tmp_path_factory.mktemp("elsewhere")):
+        found = package.run(file, set={"replications.count": 1}, study=None)
+    if isinstance(found, Study):
+        return found, study_report.html(found, drawn=())
+    return found, single.html(found, drawn=())
+
+
+def test_a_template_runs_where_it_was_written(ran):
+    runs = getattr(ran[0], "runs", [ran[0]])
     assert all(run.flows["received_packets"].min() > 0 for run in runs)
+
+
+ANCHORS = {one.anchor: one.name for one in COLUMNS if not one.of_links}
+
+
+def rows_of_flows(html):
+    """Of each row of a table of flows: its settings and flow, and its texts by metric."""
+    for table in re.findall(r"<table.*?</table>", html, re.DOTALL):
+        if "difference from" in table:
+            continue
+        head, body = table.split("<tbody>")
+        heads = re.findall(r'<th scope="col".*?>(.*?)</th>', head, re.DOTALL)
+        anchors = [re.search(r'href="#(.*?)"', one) for one in heads]
+        for row in re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL):
+            cells = re.findall(r"<(th|td).*?>(.*?)</(?:th|td)>", row, re.DOTALL)
+            texts = [re.sub(r"<small.*?</small>|<[^>]*>", "", text).strip() for _, text in cells]
+            names = [text for (tag, _), text in zip(cells, texts, strict=True) if tag == "th"]
+            found = {
+                ANCHORS[anchor[1]]: text
+                for anchor, text in zip(anchors, texts, strict=False)
+                if anchor and anchor[1] in ANCHORS
+            }
+            if found:
+                yield tuple(map(unescape, names)), found
+
+
+def units(of):
+    """The rows of the flows table by settings and flow or group."""
+    found = {}
+    for run in getattr(of, "runs", [of]):
+        for row in run.flows.to_dicts():
+            for unit in {row["name"], row["group"] or row["name"]}:
+                found.setdefault((*run.settings.values(), unit), []).append(row)
+    return found
+
+
+def number(text):
+    return float(text.replace("\u202f", ""))
+
+
+def test_the_answer_of_a_template_is_what_its_report_shows(ran):
+    """Tables lack no value that is there, and the first sentence has numbers of its tables."""
+    of, html = ran
+    known, shown = units(of), {}
+    for (*settings, flow), texts in rows_of_flows(html):
+        key = (*settings, re.sub(r" × \d+$", "", flow))
+        for name, text in texts.items():
+            assert not re.search(r"nan|none|inf|undefined", text, re.IGNORECASE), (key, name, text)
+            values = [row[name] for row in known[key] if row[name] is not None]
+            assert (text == "–") == (not values), (key, name, text)
+            assert shown.setdefault((key, name), text) == text
+    answer = of.answer
+    first = answer.sentences[0]
+    said = set()
+    for question in answer.questions:
+        axes = dict(question["settings"])
+        for option in question["options"]:
+            if question["axis"]:
+                axes[question["axis"]] = option["label"]
+            settings = (axes[axis.name] for axis in getattr(of, "axes", ()))
+            key = (*settings, question["flow"] or option["label"])
+            for measure, cell in zip(question["measures"], option["cells"], strict=True):
+                text = cell["text"] if cell else "–"
+                assert shown[key, measure] == text
+                said.add((column(measure).label, text))
+    if not answer.questions:
+        said = {(column(name).label, text) for (_, name), text in shown.items()}
+    # What is in parentheses is a cause or a range, what is before the colon a setting.
+    for label in (one["label"] for question in answer.questions for one in question["options"]):
+        first = re.sub(rf"(?<![\w.]){re.escape(label)}(?![\w.])", "option", first)
+    if "settings of the other axes" in first:
+        counts = re.findall(r" in (?:all )?(\d+)", first.split("other axes: ")[1])
+        assert sum(map(int, counts)) == len(answer.questions)
+        return
+    first = re.sub(r"\(.*?\)", "", first.partition(": ")[2])
+    labels = sorted({label for label, _ in said}, key=len, reverse=True)
+    values = re.findall(rf"({'|'.join(labels)})\u00a0([\d\u202f.]+\d)", first)
+    assert values and set(values) <= said
+    for text in re.findall(r"(?:; |: |, | and )([\d\u202f.]+\d)\u00a0[^;]*? (?:less|more)", first):
+        digits = len(text.partition(".")[2])
+        known = [(label, number(text)) for label, text in said if text != "–"]
+        pairs = itertools.combinations(known, 2)
+        differences = [abs(a - b) for (one, a), (other, b) in pairs if one == other]
+        assert any(abs(it - number(text)) < 1.01 * 10**-digits for it in differences), text
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -26,6 +26,7 @@ Name = Literal[
     "satellite",
     "leo",
     "video",
+    "opus",
     "webrtc-call",
     "controllers",
     "many-flows",
