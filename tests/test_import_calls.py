@@ -563,6 +563,16 @@ def test_packets_that_waited_long_are_scored(tmp_path):
     assert "stand still" not in notes(result)
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_a_call_is_played_though_its_answer_is_not(back, tmp_path):
+    call = speech(100, back=back) + speech(100, kind=97, ssrc=9, back=not back)
+    for meanings in ({}, {97: "iLBC"}):
+        result = imported(tmp_path, call, payloads=meanings)
+        scores = {row["from"]: row["mos"] for row in result.flows.to_dicts()}
+        speaks, other = ("10.0.0.2", "10.0.0.1") if back else ("10.0.0.1", "10.0.0.2")
+        assert scores[speaks] == pytest.approx(4.41, abs=0.01) and scores[other] is None
+
+
 @pytest.mark.parametrize("name", ["L16/16000", "iLBC", "AMR-WB", "EVS"])
 def test_speech_that_is_not_played_is_said(name, tmp_path):
     call = speech(100, kind=97, payload=bytes(61))

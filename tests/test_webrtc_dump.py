@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import talkspurt
 from command import succeed
 from conftest import ROOT, row_of
+from talkspurt.analysis.answer import answer
 from talkspurt.errors import BadInputError
 from talkspurt.importing.webrtc import dump, eventlog, streams
 from talkspurt.metrics.computing import compute
@@ -551,6 +552,22 @@ def test_an_event_log_of_chromium_has_what_the_network_carried(carried):
     told = result.manifest["imported"]
     assert told["format"] == "RTC event log"
     assert told["not_imported"]["audio_playout_events"] == len(log.events["audio_playout_events"])
+
+
+def test_a_dump_and_a_log_of_one_call_are_no_options(tmp_path):
+    file = tmp_path / "dump.txt"
+    file.write_bytes(gzip.decompress((DATA / "loss.b.txt.gz").read_bytes()))
+    dumped = talkspurt.import_trace(file)
+    logged = talkspurt.import_trace(DATA / "loss.b.rtc-event-log", payloads={111: "opus"})
+    found = answer(talkspurt.compare({"dump": dumped, "log": logged}))
+    assert found.questions == []
+    assert "dump and log record the same call in 2 files" in found.notes[0]
+    (ssrc,) = {
+        int(one["ssrc"])
+        for one in dumped.manifest["imported"]["flows"].values()
+        if one["direction"] == "received"
+    }
+    assert f"{ssrc}: rtp-2 of dump, rtp-1.reverse of log" in found.notes[0]
 
 
 def test_a_log_that_is_cut_says_so_first(tmp_path):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from talkspurt import _core
-from talkspurt.analysis.recordings import Calls
+from talkspurt.analysis import recordings
 from talkspurt.results.concatenation import RUN
 from talkspurt.results.run_data import RunData
 from talkspurt.results.study_data import StudyData
@@ -82,14 +82,15 @@ def answer(of: RunData | StudyData, *, causes: bool = True) -> Answer:
         "flows": (flows := _flows(study)),
     }
     limits = _limits(flows)
-    calls = Calls.of(study.runs)
-    apart = calls.apart()
+    calls = recordings.calls(study.runs)
+    apart = {run: mark for call in calls for run, mark in recordings.apart(call).items()}
     flows["name"] = [
         name + apart.get(run, "") for run, name in zip(flows[RUN], flows["name"], strict=True)
     ]
     found = json.loads(_core.answer(json.dumps(document), _Details(study.runs, causes)))
     labels = [", ".join(run.settings[axis.name] for axis in study.axes) for run in study.runs]
-    return Answer(**{**found, "notes": [*calls.notes(labels), *found["notes"], *limits]})
+    same = [recordings.note(call, labels) for call in calls]
+    return Answer(**{**found, "notes": [*same, *found["notes"], *limits]})
 
 
 LIMIT = ": what is unheard is an upper limit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from talkspurt.results.run_data import RunData
 
@@ -38,43 +38,50 @@ class Recording:
         return self.streams.keys() & other.streams.keys() != set() and both > least / 2
 
 
-@dataclass
-class Calls:
-    """The recordings of each call, in the order of the runs."""
+def calls(runs: Sequence[RunData]) -> list[list[Recording]]:
+    """The recordings of each call that several files have, in the order of the runs."""
+    found: list[list[Recording]] = []
+    for at, run in enumerate(runs):
+        if (one := _recording(at, run)) is not None:
+            call = next((call for call in found if any(map(one.is_of, call))), None)
+            found.append([one]) if call is None else call.append(one)
+    return [call for call in found if len({one.files for one in call}) > 1]
 
-    found: list[list[Recording]] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, runs: Sequence[RunData]) -> Calls:
-        """Those among these runs."""
-        made = cls()
-        for at, run in enumerate(runs):
-            if (one := _recording(at, run)) is None:
-                continue
-            call = next((call for call in made.found if any(map(one.is_of, call))), None)
-            if call is None:
-                made.found.append([one])
-            else:
-                call.append(one)
-        made.found = [call for call in made.found if len({one.files for one in call}) > 1]
-        return made
+def apart(call: list[Recording]) -> dict[int, str]:
+    """The runs whose flows are not compared with those of the same name, and a mark for each.
 
-    def apart(self) -> dict[int, str]:
-        """The runs whose flows are not compared with those of the same name, and a mark for each.
+    Those of one file are compared: they differ in what was assumed.
+    """
+    files = [*dict.fromkeys(one.files for one in call)]
+    places = {one.run: (files.index(one.files), one.title) for one in call}
+    return {
+        run: f" of recording {place + 1} ({title})"
+        for run, (place, title) in places.items()
+        if place
+    }
 
-        Those of one file are compared: they differ in what was assumed.
-        """
-        return {
-            one.run: f" of recording {number} ({one.title})"
-            for call in self.found
-            for number, files in enumerate(dict.fromkeys(one.files for one in call), 1)
-            for one in call
-            if one.files == files and number > 1
-        }
 
-    def notes(self, labels: Sequence[str]) -> list[str]:
-        """What the runs with these labels have in common."""
-        return [_note(call, labels) for call in self.found]
+def note(call: list[Recording], labels: Sequence[str]) -> str:
+    """What the runs with these labels have in common, and the streams that have several names."""
+    runs = [labels[one.run] for one in call]
+    told = (
+        f"{', '.join(runs[:-1])} and {runs[-1]} record the same call in "
+        f"{len({one.files for one in call})} files: between these, differences are those of where "
+        "and how it was recorded, and none is best"
+    )
+    flows: dict[int, list[tuple[str, str]]] = {}
+    for one in call:
+        for ssrc, flow in one.streams.items():
+            flows.setdefault(ssrc, []).append((flow, labels[one.run]))
+    named = [
+        f"{ssrc}: " + ", ".join(f"{flow} of {run}" for flow, run in names)
+        for ssrc, names in flows.items()
+        if len({flow for flow, _ in names}) > 1
+    ]
+    more = len(named) - MAX_STREAMS
+    named[MAX_STREAMS:] = [f"and {more} more"] if more > 0 else []
+    return f"{told}. One stream by its SSRC is {'; '.join(named)}." if named else f"{told}."
 
 
 def _recording(at: int, run: RunData) -> Recording | None:
@@ -82,35 +89,9 @@ def _recording(at: int, run: RunData) -> Recording | None:
     begin = imported.get("began_ns", 0)
     if not isinstance(begin, int) or begin < REAL_NS:
         return None
-    streams = [
-        (int(facts["ssrc"]), flow)
-        for flow, facts in imported["flows"].items()
-        if isinstance(facts.get("ssrc"), int | float)
-    ]
-    count = Counter(ssrc for ssrc, _ in streams)
+    facts = {flow: one.get("ssrc") for flow, one in imported["flows"].items()}
+    ssrcs = {flow: int(it) for flow, it in facts.items() if isinstance(it, int | float)}
+    count = Counter(ssrcs.values())
+    alone = {ssrc: flow for flow, ssrc in ssrcs.items() if count[ssrc] == 1}
     files = tuple(str(file["sha256"]) for file in imported["files"])
-    end = begin + run.duration_s * 1e9
-    alone = {ssrc: flow for ssrc, flow in streams if count[ssrc] == 1}
-    return Recording(at, run.title, files, begin, end, alone)
-
-
-def _note(call: list[Recording], labels: Sequence[str]) -> str:
-    named = [f"{ssrc}: " + ", ".join(names) for ssrc, names in _names(call, labels).items()]
-    more = len(named) - MAX_STREAMS
-    named[MAX_STREAMS:] = [f"and {more} more"] if more > 0 else []
-    runs = [labels[one.run] for one in call]
-    files = len({one.files for one in call})
-    told = (
-        f"{', '.join(runs[:-1])} and {runs[-1]} record the same call in {files} files: between "
-        "these, differences are those of where and how it was recorded, and none is best"
-    )
-    return f"{told}. One stream by its SSRC is {'; '.join(named)}." if named else f"{told}."
-
-
-def _names(call: list[Recording], labels: Sequence[str]) -> dict[int, list[str]]:
-    """By SSRC, the flows that have it, if their names differ."""
-    found: dict[int, dict[str, str]] = {}
-    for one in call:
-        for ssrc, flow in one.streams.items():
-            found.setdefault(ssrc, {})[f"{flow} of {labels[one.run]}"] = flow
-    return {ssrc: [*names] for ssrc, names in found.items() if len({*names.values()}) > 1}
+    return Recording(at, run.title, files, begin, begin + run.duration_s * 1e9, alone)

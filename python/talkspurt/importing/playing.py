@@ -51,7 +51,9 @@ class Call:
         self.end_ns = round((end_s + self.shift_s) * 1e9)
         # What has arrived is played, whatever brought it: the CCID of a DCCP connection is unknown.
         source = told["reverse"] if way.side == "to" else told["source"]
-        self.told = {**told, "source": source, "transport": {"kind": "udp"}}
+        # The other direction may be no speech, which is no word of a scenario.
+        rest = {key: value for key, value in told.items() if key != "reverse"}
+        self.told = {**rest, "source": source, "transport": {"kind": "udp"}}
         outcome = self._listen(sounds=False)
         self.frames = self._back(outcome, "frames")
         self.gauges = self._back(outcome, "gauges")
