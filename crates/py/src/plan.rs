@@ -301,7 +301,7 @@ impl Plan {
     fn memory(&self, index: usize, tables: Wanted, heard: bool) -> PyResult<(u64, u64)> {
         // No file is made: the folder does not matter.
         let tables = tables_in(&tables, Some(Path::new("")), None)?;
-        Ok(memory(self.point(index)?, &tables, heard))
+        Ok(memory(self.point(index)?, &Disk, &tables, heard))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet"; the result is
     /// the digest of the run.
