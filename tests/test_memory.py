@@ -79,7 +79,7 @@ LARGE = {
     "tcp": scenario(shared(6000, '{ kind = "tcp", controller = "newreno" }', '{ kind = "bulk" }'), "200ms"),
     "long": scenario(shared(60, UDP), "20min"),
     "heard": scenario(shared(15, UDP, HEARD), "50s"),
-    "runs": scenario(shared(1, UDP), "1s") + "\n[replications]\ncount = 300\n",
+    "runs": scenario(shared(1, UDP), "500ms") + "\n[replications]\ncount = 2000\n",
 }  # fmt: skip
 
 

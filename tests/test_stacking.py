@@ -9,7 +9,9 @@ import pytest
 
 import talkspurt as package
 from conftest import fault
+from talkspurt import api
 from talkspurt._storage import file_access, output_folder, reader
+from talkspurt._text import escaping
 from talkspurt.results import concatenation
 from talkspurt.results.run_data import SUMMARIES, TABLES
 from talkspurt.scenarios import source
@@ -123,3 +125,41 @@ def test_many_files_are_written_out_together_if_the_system_can(tmp_path, monkeyp
     monkeypatch.setattr(file_access, "_write_out", lambda _: False)
     file_access.flush_all(files, tmp_path)
     assert flushed == [*files, tmp_path]
+
+
+def test_runs_of_which_no_table_is_wanted_are_their_rows_alone(folder, capsys):
+    question = source.read(folder / "study.toml")
+    keeping = api.Keeping(written_in=lambda _: None)
+    short = api.answer(question, keeping=keeping, tables="none")
+    whole = api.answer(question)
+    assert not any(run._outcome for run in short.runs)
+    for run, other in zip(short.runs, whole.runs, strict=True):
+        assert run.flows.equals(other.flows) and run.links.equals(other.links)
+        assert (run.seed, run.settings, run.scenario) == (
+            other.seed,
+            other.settings,
+            other.scenario,
+        )
+    assert short.runs[0].heard == [] and not short.is_scored
+    with pytest.raises(KeyError, match="series"):
+        short.runs[0].series()
+    document = whole.to_json()
+    assert short.to_json() == document
+    escaping.print_json(short._document())
+    assert capsys.readouterr().out == escaping.to_json(document) + "\n"
+
+
+def test_a_run_without_rows_has_none(study):
+    names = study._stack("flows")[concatenation.RUN]
+    study = dataclasses.replace(study)
+    study._stacks["flows"] = whole = package.Study.of_run(study.runs[0])._stack("flows")
+    assert names.n_unique() == len(study.runs) > 1
+    assert [len(rows) for _, rows in study.by_run("flows")] == [
+        whole.height,
+        *[0] * (len(study.runs) - 1),
+    ]
+
+
+def test_an_empty_list_is_printed_as_one(capsys):
+    escaping.print_json({"before": 1, "runs": iter(()), "after": [2]})
+    assert capsys.readouterr().out == '{"before": 1, "runs": [], "after": [2]}\n'

@@ -325,6 +325,13 @@ class Outcome:
     def audio(self, flow: str) -> tuple[bytes, bytes, int, int, float] | None:
         """Sent and received PCM (int16, little endian), the sample rate, and the channels."""
 
+class Summaries:
+    """Rows of the tables of flows and links of several runs."""
+
+    def add(self, run: int, outcome: Outcome) -> None: ...
+    def take(self, name: str) -> ArrowStream:
+        """The rows that were added since the last call, behind a column ``run``."""
+
 Way = tuple[str, int, int, str, str | None]
 """What a direction of a measurement sends: kind, bit/s, bytes per packet, codec, controller."""
 

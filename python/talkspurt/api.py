@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -185,7 +186,13 @@ def answer(
     results = dict(there or {})
     gathered = concatenation.Gathered()
     if is_study(plan):
-        how["keeping"] = replace(how.get("keeping", Keeping()), ended=gathered.add)
+        keeping = replace(how.get("keeping", Keeping()), ended=gathered.add)
+        if how.get("tables") == "none":  # the rows that are gathered are all there is of a run
+            kept = keeping.keep
+            keeping = replace(
+                keeping, keep=lambda i, it: kept(i, it).read_by(partial(gathered.read, i))
+            )
+        how["keeping"] = keeping
     results |= collect(question, [i for i in range(len(plan)) if i not in results], **how)
     if is_study(plan):
         runs = [results[i] for i in range(len(plan))]

@@ -46,6 +46,9 @@ pub trait Files {
     /// The fault of the file.
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault>;
 
+    /// The length of a file in bytes; `None` if it is not there.
+    fn length(&self, path: &Path) -> Option<u64>;
+
     /// One absolute name of a file, whatever path led to it.
     fn absolute(&self, path: &Path) -> PathBuf;
 
@@ -60,6 +63,10 @@ pub struct Disk;
 impl Files for Disk {
     fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault> {
         read(path, max_bytes).map(Bytes::from)
+    }
+
+    fn length(&self, path: &Path) -> Option<u64> {
+        std::fs::metadata(path).ok().map(|about| about.len())
     }
 
     /// Canonical if the file exists.
@@ -82,6 +89,10 @@ impl Files for BTreeMap<PathBuf, Bytes> {
             Some(bytes) if bytes.len() as u64 > max_bytes => Err(Fault::TooLong(max_bytes)),
             Some(bytes) => Ok(bytes.clone()),
         }
+    }
+
+    fn length(&self, path: &Path) -> Option<u64> {
+        self.get(path).map(|bytes| bytes.len() as u64)
     }
 
     fn absolute(&self, path: &Path) -> PathBuf {

@@ -1,6 +1,7 @@
 //! Memory that a run takes, estimated from its scenario before it starts. The constants are measured: what the
 //! process of `talkspurt run` takes at most, divided by what it has of each.
 
+use talkspurt_app::file::Files;
 use talkspurt_app::source::{Config as Source, Speech};
 use talkspurt_app::transport::Config as Transport;
 use talkspurt_proto::time::Duration;
@@ -24,7 +25,7 @@ const SPOOL: u64 = 8 << 20;
 /// Bytes that a run takes beside the program: those of its flows and links, of which its summary needs as many
 /// when it has ended, and those of what it records while it proceeds.
 #[must_use]
-pub fn memory(point: &Point, tables: &Tables, is_heard: bool) -> (u64, u64) {
+pub fn memory(point: &Point, files: &dyn Files, tables: &Tables, is_heard: bool) -> (u64, u64) {
     let Scenario { duration, record, .. } = &point.scenario;
     let links = point.network.links.len() as u64;
     let in_memory = matches!(tables, Tables::Memory(_));
@@ -44,7 +45,7 @@ pub fn memory(point: &Point, tables: &Tables, is_heard: bool) -> (u64, u64) {
                 recorded += members * FRAME * frames.next_power_of_two();
             }
             if is_heard {
-                recorded += members * sound(speech, spoken);
+                recorded += members * sound(speech, spoken, files);
             }
         }
     }
@@ -70,10 +71,10 @@ fn transport(flow: &Flow) -> u64 {
 }
 
 /// Bytes of what is said and heard in one direction of a call, as samples, packets and times of playout.
-fn sound(speech: &Speech, spoken: Duration) -> u64 {
+fn sound(speech: &Speech, spoken: Duration, files: &dyn Files) -> u64 {
     let Some(file) = &speech.file else { return 0 };
     // A recording that is not repeated lasts no longer than with the lowest rate of samples of 16 bits.
-    let most_s = std::fs::metadata(file).map_or(f64::MAX, |it| it.len() as f64 / 16_000.0);
+    let most_s = files.length(file).map_or(f64::MAX, |length| length as f64 / 16_000.0);
     let spoken_s = spoken.as_secs_f64();
     let sounding_s = if speech.repeat { spoken_s } else { spoken_s.min(most_s) };
     let rate = |encoding: &talkspurt_app::codec::Encoding| {
@@ -81,4 +82,36 @@ fn sound(speech: &Speech, spoken: Duration) -> u64 {
     };
     let most = speech.encodings().iter().map(rate).max().unwrap_or(0);
     (sounding_s * (10 * most) as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+
+    use bytes::Bytes;
+    use talkspurt_scenario::{Use, load_for};
+
+    use super::*;
+
+    #[test]
+    fn a_recording_in_memory_is_as_long_as_it_is() {
+        let text = "title = 'a call'\nduration = '60s'\n[links.line]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit/s'\n\
+                    delay = '1ms'\nqueue = { kind = 'droptail', packets = 9 }\n[flows.call]\nfrom = 'a'\n\
+                    to = 'b'\ntransport = { kind = 'udp' }\n\
+                    source = { kind = 'speech', codec = 'pcmu', file = 'speech.wav', repeat = false }\n";
+        // One second at 8 kHz.
+        let mut wav =
+            b"RIFF\xa4\x3e\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0"
+                .to_vec();
+        wav.extend_from_slice(b"data\x80\x3e\0\0");
+        wav.resize(44 + 16_000, 1);
+        let files = BTreeMap::from([(PathBuf::from("/speech.wav"), Bytes::from(wav))]);
+        let study = load_for(text, "call", Path::new("/"), &[], None, &Use::of(&files));
+        let point = study.unwrap_or_else(|problems| panic!("{problems}")).points.remove(0);
+        let need = |files| memory(&point, files, &Tables::memory(), true).1;
+        // Of a file that is not there, the whole call is taken for speech.
+        let missing = BTreeMap::<PathBuf, Bytes>::new();
+        assert!(need(&missing) > need(&files) + 50 * 10 * 8_000);
+    }
 }

@@ -41,7 +41,7 @@ impl Emulation {
         meanings: Option<&ColumnMeanings>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let tables = tables_in(&tables, folder.as_deref(), meanings)?;
-        let point = plan.point(index)?.clone();
+        let point = plan.point(index)?;
         let nodes = devices.iter().map(|(node, _)| &**node);
         talkspurt_emulate::routes(&point.network, nodes).map_err(PyValueError::new_err)?;
         let hosts = devices.into_iter().map(|(node, number)| host(node, number));
@@ -96,7 +96,7 @@ pub(crate) fn flow_end(
     addresses: (String, String),
     namespace: i32,
 ) -> PyResult<Job> {
-    let point = plan.point(index)?.clone();
+    let point = plan.point(index)?;
     let address = |text: &str| {
         text.parse().map_err(|error| PyValueError::new_err(format!("{text}: {error}")))
     };
@@ -135,7 +135,7 @@ fn duplicate(number: i32) -> PyResult<OwnedFd> {
 /// and go.
 #[pyfunction]
 pub(crate) fn nodes(plan: &Plan, index: usize) -> PyResult<String> {
-    let network = &plan.point(index)?.network;
+    let network = plan.point(index)?.network;
     let node = |(number, name): (usize, &String)| {
         let links = network.links.iter().filter(|link| link.from == number);
         let reached = network.links.iter().any(|link| network.far_ends(link).contains(&number));
@@ -154,7 +154,7 @@ pub(crate) fn way(
     from: &str,
     to: &str,
 ) -> PyResult<(Vec<String>, Vec<String>)> {
-    let network = &plan.point(index)?.network;
+    let network = plan.point(index)?.network;
     let ends = network.node(from).zip(network.node(to));
     let way = ends.and_then(|(from, to)| network.route(from, to));
     let way = way.ok_or_else(|| PyValueError::new_err(format!("no way from {from} to {to}")))?;

@@ -45,7 +45,7 @@ mod _core {
         capture::{
             capture, jitter_buffer, listen, rtcp_reports, rtcp_round_trips, rtp_payloads, sdp_media,
         },
-        outcome::{Outcome, metrics, types},
+        outcome::{Outcome, Summaries, metrics, types},
         plan::{ColumnMeanings, Plan, lines, load, recording_seconds, schema, values},
         run::Job,
         version,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
+use std::sync::Mutex;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -113,6 +114,29 @@ impl Outcome {
         let audio = self.finished.audio.iter().find(|audio| audio.flow == flow)?;
         let (sent, received) = (pcm(py, &audio.sent), pcm(py, &audio.received));
         Some((sent, received, audio.sample_rate, audio.channels, audio.start_s))
+    }
+}
+
+/// Rows of the tables of flows and links of several runs.
+#[pyclass(frozen)]
+#[derive(Default)]
+pub(crate) struct Summaries(Mutex<talkspurt_record::Summaries>);
+
+#[pymethods]
+impl Summaries {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+    /// Adds the rows of a run.
+    fn add(&self, run: u64, outcome: &Outcome) {
+        let mut all = self.0.lock().expect("nothing panics under this lock");
+        all.add(run, &outcome.finished.recording);
+    }
+    /// The rows of a table that were added since the last call, behind a column `run`.
+    fn take(&self, name: &str) -> PyResult<Table> {
+        let found = self.0.lock().expect("nothing panics under this lock").take(name);
+        found.map(Table::new).ok_or_else(|| PyKeyError::new_err(name.to_owned()))
     }
 }
 

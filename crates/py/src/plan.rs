@@ -94,9 +94,7 @@ pub(crate) fn load(
     loop {
         let wait = || receive.lock().expect("nothing panics under this lock").recv_timeout(STEP);
         match py.detach(wait) {
-            Ok(study) => {
-                return study.map(|study| Plan { study }).map_err(|problems| raise(py, &problems));
-            }
+            Ok(study) => return study.map(Plan::of).map_err(|problems| raise(py, &problems)),
             // After Ctrl-C the reading thread continues until it sees `stop`.
             Err(RecvTimeoutError::Timeout) => {
                 py.check_signals().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
@@ -160,14 +158,27 @@ impl ColumnMeanings {
 /// A scenario file: the product of its axes and replications.
 #[pyclass(frozen)]
 pub(crate) struct Plan {
+    /// Of each point the first replication alone: others have another seed, and would take memory.
     study: Study,
 }
 
 impl Plan {
-    pub(crate) fn point(&self, index: usize) -> PyResult<&Point> {
-        let outside =
-            || PyIndexError::new_err(format!("run {index} of {}", self.study.points.len()));
-        self.study.points.get(index).ok_or_else(outside)
+    fn of(mut study: Study) -> Self {
+        study.points.retain(|point| point.replicate == 0);
+        study.points.shrink_to_fit();
+        Self { study }
+    }
+
+    /// The first replication of a run's point, and which one the run is.
+    fn first(&self, index: usize) -> PyResult<(&Point, u32)> {
+        let count = self.study.replications as usize;
+        let outside = || PyIndexError::new_err(format!("run {index} of {}", self.__len__()));
+        let point = self.study.points.get(index / count).ok_or_else(outside)?;
+        Ok((point, (index % count) as u32))
+    }
+
+    pub(crate) fn point(&self, index: usize) -> PyResult<Point> {
+        self.first(index).map(|(first, replicate)| first.replicated(replicate))
     }
 }
 
@@ -233,23 +244,24 @@ impl Plan {
         Ok(Some(entry))
     }
     fn __len__(&self) -> usize {
-        self.study.points.len()
+        self.study.points.len() * self.study.replications as usize
     }
     /// Axis name → label of one run.
     fn settings<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
         let settings = PyDict::new(py);
-        for (axis, label) in &self.point(index)?.settings {
+        for (axis, label) in &self.first(index)?.0.settings {
             settings.set_item(axis, label)?;
         }
         Ok(settings)
     }
     /// Replication number of one run, from 0.
     fn replicate(&self, index: usize) -> PyResult<u32> {
-        Ok(self.point(index)?.replicate)
+        Ok(self.first(index)?.1)
     }
     /// Seed of one run.
     fn seed(&self, index: usize) -> PyResult<u64> {
-        Ok(self.point(index)?.scenario.seed)
+        let (first, replicate) = self.first(index)?;
+        Ok(first.seed(replicate))
     }
     /// Flows of one run whose packets may differ between machines.
     fn machine_dependent(&self, index: usize) -> PyResult<Vec<String>> {
@@ -257,7 +269,7 @@ impl Plan {
             let sources = [Some(&flow.source), flow.reverse.as_ref()];
             sources.into_iter().flatten().any(|it| it.is_machine_dependent())
         };
-        let alike = self.point(index)?.scenario.alike();
+        let alike = self.first(index)?.0.scenario.alike();
         let depending = alike.iter().filter(|alike| depends(&alike.flow));
         Ok(depending.flat_map(Alike::names).collect())
     }
@@ -267,12 +279,12 @@ impl Plan {
     }
     /// Whether one run writes captures or a table of packets, while it proceeds.
     fn writes_packets(&self, index: usize) -> PyResult<bool> {
-        let record = &self.point(index)?.scenario.record;
+        let record = &self.first(index)?.0.scenario.record;
         Ok(record.packets || !record.pcapng.is_empty())
     }
     /// The network of one run as JSON, for drawing.
     fn topology(&self, index: usize) -> PyResult<String> {
-        let point = self.point(index)?;
+        let (point, _) = self.first(index)?;
         Ok(topology(&point.scenario, &point.network).to_string())
     }
     /// Starts one run; captures and packets that the scenario requests are written to `folder`.
@@ -291,7 +303,7 @@ impl Plan {
     ) -> PyResult<Job> {
         let tables = tables_in(&tables, folder.as_deref(), meanings)?;
         Ok(Job::on(
-            self.point(index)?.clone(),
+            self.point(index)?,
             move |point, shared| run(point, &Disk, folder.as_deref(), tables, heard, shared),
             |py, finished| Outcome::new(finished).into_py_any(py),
         ))
@@ -301,7 +313,7 @@ impl Plan {
     fn memory(&self, index: usize, tables: Wanted, heard: bool) -> PyResult<(u64, u64)> {
         // No file is made: the folder does not matter.
         let tables = tables_in(&tables, Some(Path::new("")), None)?;
-        Ok(memory(self.point(index)?, &tables, heard))
+        Ok(memory(self.first(index)?.0, &Disk, &tables, heard))
     }
     /// Starts one run and exports it to `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet"; the result is
     /// the digest of the run.
@@ -315,7 +327,7 @@ impl Plan {
             other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
         };
         Ok(Job::on(
-            self.point(index)?.clone(),
+            self.point(index)?,
             move |point, shared| export(point, &Disk, format, &folder, shared),
             |py, digest| digest.into_py_any(py),
         ))
@@ -324,7 +336,7 @@ impl Plan {
     /// then packets sent by endpoints, and changes of their gauges; all for the whole run.
     fn count(&self, index: usize) -> PyResult<Job> {
         Ok(Job::on(
-            self.point(index)?.clone(),
+            self.point(index)?,
             |point, shared| count(point, &Disk, shared),
             |py, counts| {
                 let links = counts.links.into_iter();
@@ -338,7 +350,7 @@ impl Plan {
     /// seconds, and a table of its packets.
     fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Job> {
         Ok(Job::on(
-            self.point(index)?.clone(),
+            self.point(index)?,
             move |point, shared| excerpt(point, &Disk, lossless, shared),
             |py, (begins, shown)| {
                 let (from_s, to_s) = (shown.from.as_secs_f64(), shown.to.as_secs_f64());

@@ -84,6 +84,20 @@ pub struct Point {
 }
 
 impl Point {
+    /// The seed of a replication, if this is the first.
+    #[must_use]
+    pub fn seed(&self, replicate: u32) -> u64 {
+        self.scenario.seed + u64::from(replicate)
+    }
+
+    /// A replication, if this is the first.
+    #[must_use]
+    pub fn replicated(&self, replicate: u32) -> Self {
+        let mut point = Self { replicate, ..self.clone() };
+        point.scenario.seed = self.seed(replicate);
+        point
+    }
+
     /// The run with every member of its groups as a flow, as the engine needs it.
     #[must_use]
     pub fn expanded(&self) -> Cow<'_, Self> {
@@ -560,18 +574,10 @@ fn study(variation: Variation, combinations: Vec<Combination>, notes: Vec<String
     let Replications { count, confidence } = first.replications;
     let (title, description) = (first.title.clone(), first.description.clone());
     let mut points = Vec::with_capacity(combinations.len() * count as usize);
-    for combination in &combinations {
-        for replicate in 0..count {
-            let mut scenario = combination.scenario.clone();
-            scenario.seed += u64::from(replicate);
-            scenario.replications = Replications { count: 1, confidence };
-            points.push(Point {
-                settings: combination.settings.clone(),
-                replicate,
-                scenario,
-                network: Arc::clone(&combination.network),
-            });
-        }
+    for Combination { settings, mut scenario, network } in combinations {
+        scenario.replications = Replications { count: 1, confidence };
+        let first = Point { settings, replicate: 0, scenario, network };
+        points.extend((0..count).map(|replicate| first.replicated(replicate)));
     }
     let axes = variation.axes.into_iter().map(|axis| axis.shown).collect();
     let design = variation.design.map(|(_, design)| design);

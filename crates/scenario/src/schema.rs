@@ -2,20 +2,25 @@
 //!
 //! Editors use it to complete and check scenario files, the shape check walks it, and the reference page is
 //! generated from it. Everything is inlined, so that a field's own description is never hidden by its
-//! type's; only a type nested in itself (a queue in a queue) is a `$ref`.
+//! type's; only a type nested in itself (a queue in a queue) is a `$ref`. For the check, which every run
+//! waits for, so are the longest schemas of several places.
 
 use std::sync::OnceLock;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::model::{DELAY_TO, LIKE, Scenario};
+use crate::model::{DELAY_TO, LIKE, SHARED, Scenario};
 
 /// The JSON Schema (draft 2020-12) of a scenario file. Links of shapes have only keys: the rest is
 /// described under `links`.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = cached().clone();
+    inline(&mut schema);
+    if let Some(types) = schema["$defs"].as_object_mut() {
+        types.retain(|name, _| !SHARED.contains(&&*format!("#/$defs/{name}")));
+    }
     shorten(&mut schema);
     require_by_topology(&mut schema);
     schema
@@ -32,6 +37,24 @@ fn require_by_topology(schema: &mut Value) {
     schema["then"] = json!({
         "properties": { "links": { "additionalProperties": { "required": required } } }
     });
+}
+
+/// Replaces references to what is [shared](SHARED) by it.
+fn inline(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(inline),
+        Value::Object(map) => {
+            if map.get("$ref").and_then(Value::as_str).is_some_and(|it| SHARED.contains(&it)) {
+                let shared = resolved(&Value::Object(map.clone())).clone();
+                map.shift_remove("$ref");
+                for (key, value) in shared.as_object().into_iter().flatten() {
+                    map.entry(key).or_insert_with(|| value.clone());
+                }
+            }
+            map.values_mut().for_each(inline);
+        }
+        _ => {}
+    }
 }
 
 fn shorten(schema: &mut Value) {
@@ -144,6 +167,9 @@ fn unwrap_optional(schema: &mut Value) {
 
 /// Puts each paragraph on one line.
 fn unfold(text: &str) -> String {
+    if !text.contains('\n') {
+        return text.to_owned();
+    }
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
@@ -203,4 +229,20 @@ pub fn named(schema: &Value) -> Option<&Value> {
 #[must_use]
 pub fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
     schema.get("properties")?.as_object()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_tables_share_is_made_once_and_published_in_each() {
+        let (own, published) = (cached().to_string(), schema().to_string());
+        // Without `delay_to`, and with it.
+        assert_eq!(own.matches(LIKE).count(), 2);
+        assert!(published.matches("$ref").count() < own.matches("$ref").count());
+        for place in SHARED {
+            assert!(own.contains(place) && !published.contains(place), "{place}");
+        }
+    }
 }

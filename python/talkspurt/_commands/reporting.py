@@ -105,7 +105,7 @@ def compare(*runs: Path, options: Pictures = Pictures()) -> None:
     except ValueError as error:
         raise BadInputError(f"compare: {visible(str(error))}") from None
     if options.json:
-        print_json(study.to_json())
+        print_json(study._document())
     folder = options.out or (
         None if options.json else Path("runs") / plain_name("-vs-".join(names))
     )

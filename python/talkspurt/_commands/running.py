@@ -485,7 +485,8 @@ def say(
     if as_json:
         # Without causes, for which JSON alone would have to keep all frames.
         found = conclude(answer, causes=False)
-        print_json({**answer.to_json(), "answer": asdict(found)})
+        document = answer._document() if isinstance(answer, Study) else answer.to_json()
+        print_json({**document, "answer": asdict(found)})
         return
     from talkspurt._terminal import tables
 

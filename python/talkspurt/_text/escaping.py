@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -88,9 +89,27 @@ def _in_json(sign: str) -> str:
 
 
 def print_json(document: Any) -> None:
-    """JSON on standard output, in ASCII if its encoding lacks characters."""
-    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    print(to_json(document, ascii=not unicode))
+    """JSON on standard output, in ASCII if its encoding lacks characters.
+
+    A value of the document may be an iterator, whose elements are printed one by one as a list.
+    """
+    ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
+    named = document.items() if isinstance(document, dict) else ()
+    if not any(isinstance(value, Iterator) for _, value in named):
+        print(to_json(document, ascii=ascii))
+        return
+    before = "{"
+    for key, value in named:
+        print(f"{before}{to_json(key, ascii=ascii)}: ", end="")
+        before = ", "
+        if not isinstance(value, Iterator):
+            print(to_json(value, ascii=ascii), end="")
+            continue
+        print("[", end="")
+        for place, one in enumerate(value):
+            print(", " if place else "", to_json(one, ascii=ascii), sep="", end="")
+        print("]", end="")
+    print("}")
 
 
 def visible_in(document: Any) -> Any:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from talkspurt import _core
 from talkspurt._lazy import pl
 from talkspurt._storage.file_access import of_polars
 from talkspurt.results import validation
 from talkspurt.results.run_data import SUMMARIES, RunData
 
 if TYPE_CHECKING:
-    from talkspurt import _core
     from talkspurt._cluster.work import Rows
 
 RUN = "run"
@@ -28,6 +28,7 @@ class Gathered:
     """The summary tables of runs as they end."""
 
     def __init__(self) -> None:
+        self._fresh = _core.Summaries()
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SUMMARIES}
         self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in SUMMARIES}
         self._kinds: dict[str, Mapping[str, str]] = {}
@@ -38,10 +39,13 @@ class Gathered:
         """Add the rows of run ``i``, once."""
         if i in self._runs:
             return
-        for name, rows in self._rows.items():
-            rows += ({RUN: i, **row} for row in outcome.rows(name))
-            if name not in self._kinds:
-                self._kinds[name] = outcome.columns(name)
+        if isinstance(outcome, _core.Outcome):
+            self._fresh.add(i, outcome)
+        else:
+            for name, rows in self._rows.items():
+                rows += ({RUN: i, **row} for row in outcome.rows(name))
+                if name not in self._kinds:
+                    self._kinds[name] = outcome.columns(name)
         self._runs.add(i)
         self._waiting += 1
         if self._waiting == MAX_WAITING:
@@ -49,10 +53,12 @@ class Gathered:
 
     def _join(self) -> None:
         for name, rows in self._rows.items():
-            kinds = {column: getattr(pl, kind) for column, kind in self._kinds[name].items()}
-            frame = pl.DataFrame(rows, schema={RUN: pl.Int64, **kinds}, orient="row")
-            self._frames[name].append(frame)
-            rows.clear()
+            self._frames[name].append(pl.DataFrame(self._fresh.take(name)))
+            if rows:
+                kinds = {column: getattr(pl, kind) for column, kind in self._kinds[name].items()}
+                frame = pl.DataFrame(rows, schema={RUN: pl.Int64, **kinds}, orient="row")
+                self._frames[name].append(frame)
+                rows.clear()
         self._waiting = 0
 
     def stacks(self, runs: Mapping[int, RunData]) -> dict[str, pl.DataFrame]:
@@ -69,7 +75,17 @@ class Gathered:
                 places = pl.Series(RUN, others, dtype=pl.Int64)
                 frames.append(found.with_columns(places.gather(found[RUN])))
             there[name] = _whole(frames).sort(RUN, maintain_order=True)
+            frames[:] = [there[name]]
         return there
+
+    def read(self, i: int, name: str) -> pl.DataFrame | None:
+        """A table of run ``i``, once there are :meth:`stacks`; None if runs may be without it."""
+        if name not in self._frames:
+            if name in ("packets", "scores"):
+                return None
+            raise KeyError(name)
+        (frame,) = self._frames[name]
+        return frame.filter(pl.col(RUN) == i).drop(RUN)
 
 
 def stack(runs: Sequence[RunData], table: str) -> pl.DataFrame:

@@ -138,6 +138,16 @@ class RunData:
             _outcome=outcome,
         )
 
+    def read_by(self, read_table: Callable[[str], pl.DataFrame | None]) -> Self:
+        """A result without sound that has just ended, whose tables are kept elsewhere."""
+        return replace(
+            self,
+            _read_table=read_table,
+            _file_of=lambda _: None,
+            _read_audio=lambda _: None,
+            _outcome=None,
+        )
+
     def moved(self, folder: Path) -> Self:
         """A result that has just ended, after its folder was renamed."""
         assert self._outcome is not None

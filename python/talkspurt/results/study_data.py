@@ -249,10 +249,16 @@ class StudyData:
 
     def by_run(self, table: str) -> Iterable[tuple[RunData, list[dict[str, Any]]]]:
         """Each run with its rows of a table."""
-        rows: list[list[dict[str, Any]]] = [[] for _ in self.runs]
-        for row in self._stack(table).iter_rows(named=True):
-            rows[row.pop(concatenation.RUN)].append(row)
-        return zip(self.runs, rows, strict=True)
+        groups = itertools.groupby(
+            self._stack(table).iter_rows(named=True), lambda row: row.pop(concatenation.RUN)
+        )
+        following = next(groups, None)
+        for i, run in enumerate(self.runs):
+            if following is not None and following[0] == i:
+                yield run, list(following[1])
+                following = next(groups, None)
+            else:
+                yield run, []
 
     @property
     def has_groups(self) -> bool:
@@ -568,15 +574,20 @@ class StudyData:
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``talkspurt run --json`` for a study."""
+        document = self._document()
+        return {**document, "runs": [*document["runs"]]}
+
+    def _document(self) -> dict[str, Any]:
+        """The same with an iterator of its runs, so that not all are in memory."""
         tables = map(self.by_run, SUMMARIES)
-        runs = [
+        runs = (
             {
                 "settings": dict(run.settings),
                 "replicate": run.replicate,
                 **run._document(flows, links),
             }
             for (run, flows), (_, links) in zip(*tables, strict=True)
-        ]
+        )
         return {
             "scenario": self.name,
             "axes": [axis.entry() for axis in self.axes],

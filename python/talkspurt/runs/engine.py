@@ -11,8 +11,9 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Never, Protocol, TypeVar
 
 from talkspurt import _core
 from talkspurt._storage.file_access import failure
@@ -123,20 +124,33 @@ def each(
     try:
         fill()
         while under_way:
-            ended = [(i, under_way.pop(i)) for i in _ended(under_way)]
+            # Threads that have ended leave their memory to the next ones: without this, glibc may
+            # give each of many another heap, which it keeps.
+            ended = [(i, _result(under_way.pop(i))) for i in _ended(under_way)]
             fill()  # They run while Python handles those that have ended.
-            for i, run in ended:
-                try:
-                    found = run.result()
-                except OSError as error:
-                    raise failure(error, Path(error.filename)) from error
-                on_end(i, found)
+            for i, result in ended:
+                on_end(i, result())
                 finished += 1
             part = sum(run.progress() for run in under_way.values())
             on_progress(Progress((finished + part) / total, finished, total))
     except BaseException:
         _stop(under_way.values())
         raise
+
+
+def _result(run: Job[T]) -> Callable[[], T]:
+    """What returns the result of a run that has ended, or raises its error."""
+    try:
+        found = run.result()
+    except Exception as error:
+        return partial(_raise, error)
+    return lambda: found
+
+
+def _raise(error: Exception) -> Never:
+    if isinstance(error, OSError):
+        raise failure(error, Path(error.filename)) from error
+    raise error
 
 
 def _stop(runs: Collection[Job[T]]) -> None:

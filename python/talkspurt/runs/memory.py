@@ -15,6 +15,9 @@ from talkspurt.runs import engine
 
 PROGRAM, STUDY = 50e6, 120e6
 """Bytes of the process beside its runs, and of the packages that only a study needs."""
+RUN, ROWS = 10e3, 0.25
+"""Bytes of a run of a study of which only the rows of its summary are kept, and what these rows
+take as a share of what the run itself takes."""
 MUCH = 0.7
 """Share of the limit above which there is a warning."""
 
@@ -40,10 +43,15 @@ def estimate(
     """Bytes that a process takes at most while it executes these runs of a plan."""
     each = [plan.memory(i, tables, heard) for i in runs]
     recorded = sorted((more for _, more in each), reverse=True)
+    summed = sorted((kept for kept, _ in each), reverse=True)
+    window = jobs or engine.cores()
+    rows = 0.0
     # Tables in memory stay there; of others, only those of the runs under way are.
-    at_once = recorded if tables == "memory" else recorded[: jobs or engine.cores()]
+    if tables in ("none", "folder") and len(plan) > 1:
+        rows = RUN * len(summed) + ROWS * sum(summed)
+        recorded, summed = recorded[:window], summed[:window]
     study = STUDY if len(plan) > 1 else 0.0
-    return PROGRAM + study + sum(kept for kept, _ in each) + sum(at_once)
+    return PROGRAM + study + rows + sum(summed) + sum(recorded)
 
 
 def check(need: float, limit: float | None = None) -> None:

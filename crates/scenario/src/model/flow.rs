@@ -1,6 +1,6 @@
 //! The flows of a scenario: two peers, their transport, sources and playout.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 pub use talkspurt_app::peer::Sizing;
 pub use talkspurt_app::send_queue::{Config as SendQueue, Drop as SendDrop};
@@ -24,6 +24,7 @@ pub struct Flow {
     pub source: source::Config,
     /// Data sent by the answering side on the same connection; absent means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "like_source")]
     pub reverse: Option<source::Config>,
     /// Number of flows like this one, each with the random streams of its own name: `call` becomes
     /// `call-1`, `call-2` and so on. A `*` in a node name is replaced by the number: with
@@ -101,6 +102,13 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1))]
     pub paths: Vec<Vec<String>>,
+}
+
+/// Where the schema of sources is, which is long.
+pub(super) const SOURCE: &str = "#/properties/flows/additionalProperties/properties/source";
+
+fn like_source(_: &mut SchemaGenerator) -> Schema {
+    Schema::new_ref(SOURCE.to_owned())
 }
 
 impl Flow {

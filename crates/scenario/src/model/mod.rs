@@ -20,7 +20,7 @@ pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
 pub use study::{Axis, Replications};
 pub use topology::{Alike, Chain, Dumbbell, ParkingLot, Single, Topology, TwoPaths, WirelessEdge};
-pub use topology::{DELAY_TO, LIKE};
+pub use topology::{DELAY_TO, LIKE, SHARED};
 
 pub use talkspurt_queue::Config as Queue;
 pub use talkspurt_queue::codel::Config as Codel;

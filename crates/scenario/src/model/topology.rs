@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use talkspurt_proto::time::Duration;
 
+use super::flow::SOURCE;
 use super::network::Link;
 
 /// A standard topology.
@@ -122,7 +123,7 @@ impl JsonSchema for Single {
         "Single".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        without_ends(generator)
+        shared(generator, "Single", |generator| without_ends(generator).to_value())
     }
 }
 
@@ -131,17 +132,34 @@ impl JsonSchema for Alike {
         "Alike".into()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut delay_to = Duration::json_schema(generator);
-        let meaning = "Propagation delay of the last of these links, at most 1h; `delay` is that of \
-                       the first, and those between lie in equal steps. Absent means that all have \
-                       the same.";
-        delay_to.insert("description".to_owned(), json!(meaning));
-        let mut link = without_ends(generator);
-        if let Some(properties) = link.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.insert(DELAY_TO.to_owned(), delay_to.to_value());
-        }
-        link
+        shared(generator, "Alike", |generator| {
+            let mut delay_to = Duration::json_schema(generator);
+            let meaning = "Propagation delay of the last of these links, at most 1h; `delay` is that of \
+                           the first, and those between lie in equal steps. Absent means that all have \
+                           the same.";
+            delay_to.insert("description".to_owned(), json!(meaning));
+            let _ = Single::json_schema(generator);
+            let mut link = generator.definitions()["Single"].clone();
+            link["properties"][DELAY_TO] = delay_to.to_value();
+            link
+        })
     }
+}
+
+/// Schemas that are referred to from several places, and are nested in none like them.
+pub const SHARED: [&str; 3] = ["#/$defs/Single", "#/$defs/Alike", SOURCE];
+
+/// Refers to a schema of several places, which is made once: that of links takes long.
+fn shared(
+    generator: &mut SchemaGenerator,
+    name: &str,
+    make: impl FnOnce(&mut SchemaGenerator) -> Value,
+) -> Schema {
+    if !generator.definitions().contains_key(name) {
+        let made = make(generator);
+        generator.definitions_mut().insert(name.to_owned(), made);
+    }
+    Schema::new_ref(format!("#/$defs/{name}"))
 }
 
 /// The schema of a link; a shape accepts all its keys except the ends.
