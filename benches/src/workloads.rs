@@ -251,6 +251,8 @@ fn flow(i: u32, transport: transport::Config, source: source::Config) -> Flow {
         rtcp: Default::default(),
         controller: None,
         session: None,
+        coupled: None,
+        priority: 1.0,
         ip: Default::default(),
         dscp: 0,
         sizing: Default::default(),
