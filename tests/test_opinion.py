@@ -89,6 +89,10 @@ def test_no_line_is_drawn_over_windows_in_which_nobody_spoke():
     steps = [(a, b) for a, b, value in zip(x, x[1:], y[1:], strict=False) if not math.isnan(value)]
     assert [a for a, _ in steps] == pytest.approx(spoken)
     assert all(b - a <= width + 1e-3 for a, b in steps)
+    chart = next(one for one in charts.of_result(run)[0] if one["name"] == "mos")
+    line = chart["panels"][0]["lines"][0]
+    places = zip(line["x"], line["x"][1:], line["values"][1:], strict=False)
+    assert [(a, b) for a, b, value in places if value is not None] == steps
 
 
 def test_figure_and_chart_show_the_same(lossy):

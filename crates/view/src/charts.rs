@@ -208,15 +208,19 @@ fn opinion_over_time(run: &Run, styles: &Styles) -> Option<Chart> {
     let estimated = windows.values().flatten().any(|window| window.estimated_mos.is_some());
     let is_estimate = !scored && estimated;
     let score = |window: &Window| if is_estimate { window.estimated_mos } else { window.mos };
-    let mut starts: Vec<f64> = windows.values().flatten().map(|window| window.time_s).collect();
-    starts.sort_by(f64::total_cmp);
-    starts.dedup();
+    // All windows from the first to the last: where nobody spoke, a line has a gap.
+    let place = |window: &Window| (window.time_s / width).round() as usize;
+    let spoken = || windows.values().flatten().map(place);
+    let (first, last) = (spoken().min()?, spoken().max()?);
     // A step begins at the end of the previous one.
-    let ends = starts.iter().map(|start| (start + width).min(duration_s));
-    let x: Vec<f64> = starts.first().copied().into_iter().chain(ends).collect();
+    let x: Vec<f64> =
+        (first..=last + 1).map(|place| (place as f64 * width).min(duration_s)).collect();
     let curves = windows.iter().map(|(call, windows)| {
-        let at = |start: &f64| windows.iter().find(|it| it.time_s == *start).and_then(score);
-        let values = starts.first().into_iter().chain(&starts).map(at).collect();
+        let mut values = vec![None; x.len()];
+        for window in windows {
+            values[place(window) - first + 1] = score(window);
+        }
+        values[0] = values[1];
         (*call, (x.clone(), values))
     });
     let label = metric(if is_estimate { "estimated_mos" } else { "mos" }).label;

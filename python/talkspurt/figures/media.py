@@ -10,7 +10,6 @@ import polars as pl
 from talkspurt._text.format import verdict
 from talkspurt.figures import style
 from talkspurt.figures.charts import MAX_FLOWS, styles_of
-from talkspurt.metrics import opinion
 from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
@@ -79,14 +78,7 @@ def mos(result: RunData, flow: str | None, link: str | None) -> Figure | None:
 
 
 def mark_best(result: RunData, ax: Axes, panel: Chart) -> None:
-    """Mark the best MOS, and interrupt lines over windows in which nobody spoke."""
-    import numpy as np
-
-    width = opinion.window_s(result)
-    for line in ax.get_lines():
-        x, y = (np.asarray(part) for part in line.get_data())
-        at = np.flatnonzero(np.diff(x) > 1.5 * width) + 1
-        line.set_data(np.insert(x, at, x[at] - width), np.insert(y, at, np.nan))
+    """Mark the best MOS."""
     ax.axhline(BEST_MOS, color=style.FAINT, linewidth=0.9, linestyle=":")
     ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
 
