@@ -11,6 +11,8 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
+# Packages with dependencies of their own.
+EXAMPLES := examples/quinn examples/rtc examples/str0m
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # All of the workspace is selected, here and below: a selection of packages has its own features of dependencies, for
 # which everything would be compiled again.
@@ -66,12 +68,16 @@ test-python: tools
 test-adding: tools ## follow the page on adding a transport in a copy, and measure over it
 	TALKSPURT_ADD_A_TRANSPORT=1 $(BIN)/python -m pytest tests/test_adding_a_transport.py
 
-examples: ## test the example programs, which have dependencies of their own
-	cd examples/quinn && CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo test --locked
+STR0M := { kind = 'external', stack = 'str0m-
+examples: setup ## test the example programs, which have dependencies of their own
+	@for own in $(EXAMPLES); do (cd $$own && CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo test --locked) || exit 1; done
+	cd examples/str0m && CARGO_TARGET_DIR=$(abspath $(TARGET)) cargo build --quiet --locked
+	$(BIN)/talkspurt evaluate rmcat --case 5.1 --seeds 1 --quiet --program $(TARGET)/debug/talkspurt-str0m \
+	  --transport "$(STR0M)0.24.1' }" --transport "$(STR0M)0.25.0' }" --baseline str0m-0.24.1
 
 lint: tools ## check format, lints, types and the schema
 	cargo fmt --all --check
-	@for own in fuzz examples/quinn; do (cd $$own && cargo metadata --locked --format-version 1 > /dev/null) || exit 1; done
+	@for own in fuzz $(EXAMPLES); do (cd $$own && cargo metadata --locked --format-version 1 > /dev/null) || exit 1; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

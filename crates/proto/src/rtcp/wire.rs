@@ -130,10 +130,12 @@ fn next_part(bytes: &[u8], first: bool) -> Result<(Part<'_>, &[u8]), WireError> 
     at_least(bytes, length, "RTCP packet")?;
     let (packet, rest) = bytes.split_at(length);
     let mut content = &packet[4..];
-    // RFC 3550 §6.4.1, A.2: only the last packet may be padded, and not if it is also the first.
+    // RFC 3550 A.2: a first report that others follow is not padded. §6.4.1 permits padding on the last packet
+    // alone, but libwebrtc, str0m and rtc pad transport-wide feedback wherever it is.
     if packet[0] & 0x20 != 0 {
         let padding = usize::from(packet[length - 1]);
-        if first || !rest.is_empty() || padding == 0 || padding > content.len() {
+        let precedes = first && matches!(packet[1], SR | RR) && !rest.is_empty();
+        if precedes || padding == 0 || padding > content.len() {
             return Err(WireError::Malformed("RTCP padding"));
         }
         content = &content[..content.len() - padding];

@@ -9,7 +9,7 @@ use talkspurt_proto::dccp::{self, Kind, ResetCode, WireSeq};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload, Quote, Quoted};
 use talkspurt_proto::rtcp::{
-    Compound, Feedback, Message, NtpTime, ReportBlock, SenderInfo, TransportWide,
+    Compound, Feedback, Lost, Message, NtpTime, ReportBlock, SenderInfo, TransportWide,
 };
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
@@ -515,6 +515,27 @@ fn rfc_3550_a2_what_is_no_compound_is_refused() {
     let app = [0x80, 204, 0, 2, 0, 0, 0, 9, b't', b'e', b's', b't'];
     bytes.splice(8..8, app);
     assert_eq!(wire::rtcp::parse(&bytes), Ok(sound));
+}
+
+/// Transport-wide feedback with a byte of padding, as libwebrtc writes it: alone, and before others.
+#[test]
+fn rfc_3550_section_6_4_1_padding_of_feedback_is_read_over() {
+    let padded =
+        [&[0xaf, 205, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2][..], &[0, 7, 0, 1, 0, 0, 3, 9, 0x20, 1, 4, 1]]
+            .concat();
+    let nack = [0x81, 205, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 5, 0, 0];
+    let read = |bytes: &[u8]| wire::rtcp::parse(bytes).map(|it| it.feedback);
+    let alone = read(&padded).expect("padded");
+    let Message::TransportWide { media: 2, report } = &alone[0].message else { panic!() };
+    assert_eq!((report.base, &report.received[..]), (7, &[(7, Some(4))][..]));
+    let both = read(&[&padded[..], &nack].concat()).expect("padded before another");
+    assert_eq!((both.len(), &both[0]), (2, &alone[0]));
+    assert_eq!(both[1].message, Message::Nack { media: 2, lost: Lost::list(&[5]) });
+    for count in [0, 21, 255] {
+        let mut wrong = padded.clone();
+        wrong[23] = count;
+        assert_eq!(read(&wrong), Err(WireError::Malformed("RTCP padding")), "{count}");
+    }
 }
 
 #[test]

@@ -1,0 +1,6 @@
+//! Tests of our RTP and RTCP packets against those of rtc-interceptor.
+
+#![cfg(test)]
+
+mod random;
+mod tests;
