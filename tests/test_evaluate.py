@@ -463,8 +463,13 @@ def test_open_bands_are_missed_only_if_that_is_asked_for():
 
 def test_who_cannot_run_a_case_is_said_and_not_failed():
     ended = succeed("evaluate", "rmcat", "--controller", "gcc", "--case", "6.1", "--json")
-    for one in json.loads(ended.stdout)["cases"][0]["measures"]:
-        assert (one["verdict"], one["note"]) == ("cannot run", "has no priority")
+    notes = {
+        one["variant"]: (one["verdict"] == "cannot run", one["note"])
+        for one in json.loads(ended.stdout)["cases"][0]["measures"]
+    }
+    assert notes["2:1:1"] == (True, "has no priority")
+    assert notes["2:1:1, coupled"] == (True, "cannot be coupled")
+    assert notes["2:1:1, one session"][0] is False
     words = ("evaluate", "rmcat", "--transport", "udp", "--case", "5.4", "--seeds", "1", "--json")
     notes = {one["note"] for one in json.loads(succeed(*words).stdout)["cases"][0]["measures"]}
     assert notes == {"no congestion control"}

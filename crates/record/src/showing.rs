@@ -1,9 +1,9 @@
-//! When a receiver shows frames of repaired video, by the behaviour of libwebrtc: frames are decoded and shown at even
-//! distances, late enough for the jitter of their arrivals and, where packets are repeated, a round trip.
+//! When a receiver shows frames of repaired video, by the behaviour of libwebrtc: frames are decoded and shown at
+//! even distances, late enough for the jitter of their arrivals and, where packets are repeated, a round trip.
 //!
-//! The parts are libwebrtc's `TimestampExtrapolator`, `JitterEstimator` and `VCMTiming`, with the defaults of their
-//! field trials. A decoder that needs no time is assumed. libwebrtc takes the round-trip time from RTCP; here it is
-//! the least time from a gap to the packet that filled it, which no scenario needs a second direction for.
+//! The parts are libwebrtc's `TimestampExtrapolator`, `JitterEstimator` and `VCMTiming`, with the defaults of
+//! their field trials. A decoder that needs no time is assumed. libwebrtc takes the round-trip time from RTCP;
+//! here it is the least time from a gap to the packet that filled it, so that no second direction is needed.
 
 use talkspurt_proto::math::{exp, pow};
 use talkspurt_proto::time::{Duration, Instant};
@@ -404,7 +404,7 @@ mod tests {
         assert!(uneven < 15, "{uneven}");
     }
 
-    /// Every twentieth frame is repaired after a round trip of 200 ms: the first three freeze, later ones do not.
+    /// Every twentieth frame is repaired after a round trip of 200 ms: the first freeze, later ones do not.
     #[test]
     fn repairs_do_not_freeze_once_they_are_expected() {
         let repaired = |frame: u64| (frame % 20 == 19).then_some(200.0);

@@ -135,7 +135,7 @@ class _Writer:
         ends = (part.take("from"), part.take("to"))
         start, stop = part.take("start"), part.take("stop")
         spread, sizing, version = part.take("start_spread"), part.take("sizing"), part.take("ip")
-        part.ignore("via", "dscp", "quality", "group")
+        part.ignore("via", "dscp", "quality", "group", "priority")
         if part.take("paths"):
             part.refuse("paths", "an association has one path in this script")
         speech = self.flows[name]["speech"]

@@ -30,8 +30,8 @@ const NO_ARRIVALS: usize = 5;
 pub struct Config {
     /// The rate at which sources encode, in IP packets.
     pub rate: Rate,
-    /// The rate at which packets leave. Absent: a quarter more than `rate`, so that bursts leave soon. At that of
-    /// the first link or more, each frame leaves at once.
+    /// The rate at which packets leave. Absent: a quarter more than `rate`, so that bursts leave soon. At that
+    /// of the first link or more, each frame leaves at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Rate>,
     /// Whether the circuit breakers of RFC 8083 §4 stop the session: after 5 s without feedback, 5 s without

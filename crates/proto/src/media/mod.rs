@@ -38,7 +38,7 @@ pub trait MediaController: Debug + Send {
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
     /// What it decided last.
     fn decision(&self) -> Decision;
-    /// What all sources of the session need at least, before it begins, in the bytes that the controller counts.
+    /// What all sources of the session need at least, in the bytes that the controller counts. Before it begins.
     fn on_sources(&mut self, _least: Rate) {}
     /// Packets may leave from now on.
     fn on_start(&mut self, _now: Instant) {}

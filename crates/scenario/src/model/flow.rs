@@ -70,8 +70,8 @@ pub struct Flow {
     /// controllers that can be coupled: `nada` (§6.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coupled: Option<String>,
-    /// Weight against the other flows of its session, among those whose rate has no limit of its own; and of the
-    /// session against those with which it is `coupled`.
+    /// Weight against the other flows of its session, among those whose rate has no limit of its own; and of
+    /// the session against those with which it is `coupled`.
     #[serde(default = "one")]
     #[schemars(range(min = 0.01, max = 100.0))]
     pub priority: f64,

@@ -25,9 +25,9 @@ pub struct Video {
     /// Constant payload bit rate: all frames have the same size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// An encoder that follows the rate which the flow's `controller` asks for. With a `file`, that has the sizes
-    /// of its frames at several rates (RFC 8593 §6): a table with a rate such as 500kbit/s at the head of each
-    /// column and a row for each frame, the first a key frame.
+    /// An encoder that follows the rate which the flow's `controller` asks for. With a `file`, that has the
+    /// sizes of its frames at several rates (RFC 8593 §6): a table with a rate such as 500kbit/s at the head of
+    /// each column and a row for each frame, the first a key frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<Encoder>,
     /// Frame interval with `rate` or `encoder`, or if the `file` has no times. The start of the flow is also

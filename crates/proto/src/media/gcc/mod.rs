@@ -36,8 +36,8 @@ use throughput::Throughput;
 config! {
     /// Parameters of GCC. All other values are libwebrtc's.
     pub struct Config {
-        /// The rate's lower bound. Absent: what the session's sources need at least, with all headers, as libwebrtc
-        /// adds it up; there the least of video is 30 kbit/s.
+        /// The rate's lower bound. Absent: what the session's sources need at least, with all headers, as
+        /// libwebrtc adds it up; there the least of video is 30 kbit/s.
         min: Option<Rate> = None,
         /// The first rate, at most `max`.
         start: Rate = Rate::from_bps(300_000),
