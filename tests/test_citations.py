@@ -25,6 +25,7 @@ WITHOUT_TEXT = {
     "RFC 1662": "PPP in HDLC-like framing",
     "RFC 1812": "requirements for routers",
     "RFC 2364": "PPP over AAL5",
+    "RFC 7714": "AES-GCM in SRTP",
     "RFC 2488": "TCP over satellite channels",
     "RFC 2516": "PPP over Ethernet",
     "RFC 2647": "benchmarking terms of firewalls",

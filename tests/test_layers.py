@@ -126,6 +126,11 @@ SINCE = {
     "DualPI2, DCTCP and Prague": 635,
     "transport-wide feedback, header extension, padding and probe clusters": 850,
     "cases of RFC 8867 and RFC 8869: what they measure, their verdicts and pages": 1_710,
+    "frames as viewers see them, their sizes by rate, shared screens, coupled sessions": 1_035,
+    "imports: repair, cuts, copies, and logs and captures of both ends": 470,
+    "evaluations beside a baseline, and with failed seeds": 235,
+    "studies that keep only their rows, and a quick start": 215,
+    "answers: several measures, sound and picture, recordings of one call": 160,
 }
 """Lines that later parts add at most: a part states its own, and does not use what others have left."""
 

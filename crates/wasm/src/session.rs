@@ -55,8 +55,8 @@ pub enum Request {
     },
     /// The answer of all runs that were made, and their table.
     Answer,
-    /// Opens a run, with its charts, tables and calls, whose sound can then be had, and all columns of its flows
-    /// and links.
+    /// Opens a run, with its charts, tables and calls, whose sound can then be had, and all columns of its
+    /// flows and links.
     Open {
         /// By number.
         run: usize,
