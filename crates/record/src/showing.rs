@@ -1,5 +1,5 @@
-//! When a receiver shows frames of repaired video, by the behaviour of libwebrtc: frames are decoded and shown at
-//! even distances, late enough for the jitter of their arrivals and, where packets are repeated, a round trip.
+//! When a receiver shows frames of repaired video, by the behaviour of libwebrtc: frames are decoded and shown
+//! at even distances, late enough for the jitter of arrivals and, where packets are repeated, a round trip.
 //!
 //! The parts are libwebrtc's `TimestampExtrapolator`, `JitterEstimator` and `VCMTiming`, with the defaults of
 //! their field trials. A decoder that needs no time is assumed. libwebrtc takes the round-trip time from RTCP;

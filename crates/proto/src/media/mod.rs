@@ -38,7 +38,8 @@ pub trait MediaController: Debug + Send {
     fn on_reports(&mut self, now: Instant, reports: &[PacketReport], feedback: &FeedbackInfo);
     /// What it decided last.
     fn decision(&self) -> Decision;
-    /// What all sources of the session need at least, in the bytes that the controller counts. Before it begins.
+    /// What all sources of the session need at least, in the bytes that the controller counts, before it
+    /// begins.
     fn on_sources(&mut self, _least: Rate) {}
     /// Packets may leave from now on.
     fn on_start(&mut self, _now: Instant) {}
