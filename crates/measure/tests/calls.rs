@@ -138,7 +138,8 @@ fn a_session_with_a_controller_has_feedback_in_both_directions() {
             let finished = end.finished.expect("notes were exchanged");
             for flow in &finished.recording.flows {
                 assert!(flow.received_packets > 100, "{}: {}", flow.name, flow.received_packets);
-                assert!(transport != "udp" || flow.feedback_packets > Some(10), "{}", flow.name);
+                // Reports of RTCP come every few seconds.
+                assert!(transport != "udp" || flow.control_packets > 10, "{}", flow.name);
                 assert!(flow.quality.estimated_mos.is_some_and(|it| it > 3.0), "{}", flow.name);
             }
         }
