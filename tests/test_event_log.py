@@ -275,7 +275,7 @@ HERE, THERE = 7, 9
 def spoken(ssrc, later_ms=0, lost=()):
     """The packets of a source of Opus when they pass, as a log has them."""
     return [
-        (1000 + 20 * i + later_ms, 0, 111, 500 + i, 960 * i, ssrc, 80, 12, 0, None)
+        (1000 + 20 * i + later_ms, 0, 111, 500 + i, 960 * i, ssrc, 80, 12, 0, None, None)
         for i in range(COUNT)
         if i not in lost
     ]

@@ -54,6 +54,7 @@ VALUES = {
     "RATE": "max-rate rate", "FIRST-LAST": "media-ports", "TYPE=ENCODING/CLOCK": "payload",
     "BUFFER": "playout", "PATH=VALUE": "set", "TEXT": "title", "TRANSPORT": "transport",
     "MEASURE=WIDTH": "until", "GB": "memory-limit", "CASE": "case", "CONTROLLER": "controller",
+    "CANDIDATE": "baseline",
 }  # fmt: skip
 """What stands for values of options in their help: unit or form, which the type does not say."""
 VALUE_OF = {f"--{option}": value for value, options in VALUES.items() for option in options.split()}

@@ -99,8 +99,8 @@ class Measured:
         said = {key: getattr(self, key) for key in keys}
         # JSON has no infinity: the note says it.
         said["mean"] = None if self.mean in (math.inf, -math.inf) else self.mean
-        keys = ("least", "most", "unit", "better")
-        said |= {key: self.band[key] for key in keys if key in self.band}
+        limits = ("least", "most", "unit", "better")
+        said |= {key: self.band[key] for key in limits if key in self.band}
         return {
             **said,
             "of": self.band["of"],
