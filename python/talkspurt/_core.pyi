@@ -388,13 +388,7 @@ class Session:
         Tables, facts as JSON, the scenario, and why it ended early.
         """
     def call(
-        self,
-        voice: CallVoice,
-        transport: str,
-        duration: str,
-        mtu: int,
-        seed: int,
-        controller: str | None,
+        self, voice: CallVoice, transport: str, duration: str, mtu: int, seed: int
     ) -> Watched[Called]:
         """Call, once; the result raises RunError if there was no call."""
 

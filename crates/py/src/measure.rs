@@ -202,7 +202,7 @@ impl Session {
         })
     }
 
-    /// Calls, once. The results are those of [`call::results`]; raises RunError if there was no call.
+    /// Calls, once, over a transport that can be followed by `+` and a controller. The results are those of [`call::results`]; raises RunError if there was no call.
     fn call(
         &self,
         py: Python<'_>,
@@ -211,8 +211,11 @@ impl Session {
         duration: &str,
         mtu: u16,
         seed: u64,
-        controller: Option<String>,
     ) -> PyResult<Py<Watched>> {
+        let (transport, controller) = match transport.split_once('+') {
+            Some((transport, controller)) => (transport, Some(controller.to_owned())),
+            None => (transport, None),
+        };
         let transport = self::transport(transport)?;
         let duration = length("--for", duration)?.as_nanos();
         let (ipv6, codecs) = (self.server.is_ipv6(), Vec::new());

@@ -83,6 +83,14 @@ fn signed_ms(at: Instant, since: Instant) -> Ms {
     nanos as f64 * 1e-6
 }
 
+/// The covariance after a measurement `[x, 1]` with this gain.
+fn updated(p: [[f64; 2]; 2], gain: [f64; 2], x: f64) -> [[f64; 2]; 2] {
+    let [above, below] = p;
+    [0, 1].map(|row| {
+        [0, 1].map(|column| p[row][column] - gain[row] * (x * above[column] + below[column]))
+    })
+}
+
 /// The time of arrival of an average frame, by its timestamp: recursive least squares.
 #[derive(Debug)]
 struct Extrapolator {
@@ -133,11 +141,7 @@ impl Extrapolator {
             *gain /= total;
             *weight += *gain * residual;
         }
-        for (row, gain) in k.into_iter().enumerate() {
-            for column in 0..2 {
-                self.p[row][column] = p[row][column] - gain * (now * p[0][column] + p[1][column]);
-            }
-        }
+        self.p = updated(p, k, now);
         self.count += 1;
     }
 
@@ -291,13 +295,7 @@ impl Jitter {
             *theta += *gain * residual;
         }
         self.theta[0] = self.theta[0].max(1e-6);
-        let before = *p;
-        for (row, gain) in gain.into_iter().enumerate() {
-            for column in 0..2 {
-                p[row][column] =
-                    before[row][column] - gain * (change * before[0][column] + before[1][column]);
-            }
-        }
+        *p = updated(*p, gain, change);
     }
 
     fn on_noise(&mut self, now: Ms, rest: Ms) {

@@ -284,8 +284,7 @@ def call(
     caller = calling.Caller(
         host,
         _voice(options),
-        transport=transport,
-        controller=controller,
+        transport=f"{transport}+{controller}" if controller else transport,
         duration=duration,
         mtu=mtu,
         seed=seed,

@@ -119,9 +119,8 @@ def call(
     faults = Faults()
     said.check(faults)
     check_heard(file, faults)
-    below, _, controller = transport.partition("+")
     caller = Caller(
-        host, said, transport=below, controller=controller or None, duration=duration, mtu=mtu,
+        host, said, transport=transport, duration=duration, mtu=mtu,
         seed=seed, secret_file=secret_file, faults=faults,
     )  # fmt: skip
     with interrupts.undisturbed(), Bar(caller.title, shown=progress) as bar:
@@ -141,7 +140,6 @@ class Caller:
         voice: Voice,
         *,
         transport: str,
-        controller: str | None,
         duration: str | None,
         mtu: int,
         seed: int | None,
@@ -152,9 +150,10 @@ class Caller:
         serving.supported()
         self._voice = voice
         with faults.gathered():
-            self._said = voice.open(LADDER if transport == "tfrc-tb" else OFFER)
+            below, _, _ = transport.partition("+")
+            self._said = voice.open(LADDER if below == "tfrc-tb" else OFFER)
         with faults.gathered():
-            _core.check_transport(transport, sends=True)
+            _core.check_transport(below, sends=True)
         if duration is not None:
             with faults.gathered():
                 _core.check_length("--for", duration)
@@ -167,9 +166,8 @@ class Caller:
         own = self._said.duration_s
         length = duration or ("1h" if own is None else f"{max(1.0, own):.3f}s")
         seed = seed if seed is not None else secrets.randbits(62)
-        self._how = transport, length, mtu, seed, controller
-        inner = f" with {controller}" if controller else ""
-        self.title = f"Call to {host} over {transport}{inner}"
+        self._how = transport, length, mtu, seed
+        self.title = f"Call to {host} over {transport}"
         self._began = time.monotonic()
         with serving.refused():
             self._session = _core.Session(self.name, port, key)
