@@ -270,11 +270,11 @@ def test_another_version_of_the_protocol_is_told():
         client = start("measure", f"127.0.0.1:{port}", env=SECRET)
         accepted, _ = listener.accept()
         with accepted:
-            assert accepted.recv(4096).startswith(b"TLKSPRT\x09")
-            accepted.sendall(b"TLKSPRT\x0a\x01")
+            assert accepted.recv(4096).startswith(b"TLKSPRT\x0a")
+            accepted.sendall(b"TLKSPRT\x0b\x01")
             _, said = client.communicate(timeout=20)
     assert client.returncode == 2
-    assert "speaks version 10 of the protocol" in said
+    assert "speaks version 11 of the protocol" in said
 
 
 @pytest.mark.parametrize(
