@@ -246,6 +246,8 @@ class Playground {
     const text = this.editor.text;
     // Memory of a module does not shrink.
     if (this.engine.memory > MOST_KEPT) this.engine.stop();
+    // Compiling the engine takes its time on a busy machine, and is not stuck.
+    await this.engine.ready;
     const stuck = setTimeout(() => this.engine.stop(new Error("the engine did not answer and was started again; try again, or use the command")), STUCK_MS);
     try {
       const request = { do: "load", path: this.path, text, sets };
