@@ -202,7 +202,8 @@ impl Session {
         })
     }
 
-    /// Calls, once, over a transport that can be followed by `+` and a controller. The results are those of [`call::results`]; raises RunError if there was no call.
+    /// Calls, once, over a transport that can be followed by `+` and a controller. The results are those of
+    /// [`call::results`]; raises RunError if there was no call.
     fn call(
         &self,
         py: Python<'_>,
