@@ -664,7 +664,7 @@ def test_a_run_stops_and_a_worker_that_ends_is_started_again(visit):
 
 
 def test_a_worker_that_was_killed_is_replaced(visit):
-    """By the browser, without a word: while nothing runs, and during a run."""
+    """A browser ends a worker without an event: while nothing runs, and during a run."""
     page = visit(link(SINGLE))
     result(page)
     state = "document.querySelector('#state').textContent"

@@ -4,8 +4,8 @@
 //! [`Materials::load`] reads the files that sources need through [`Files`], by name.
 //! [`peers()`] makes the peers.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -101,13 +101,17 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
     let mut carried = Vec::new();
     let mut sessions = BTreeMap::<&str, [Option<SharedControl>; 2]>::new();
     let mut exchanges = Exchanges::new();
+    let named: BTreeSet<&str> =
+        scenario.flows.values().filter_map(|flow| flow.coupled.as_deref()).collect();
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
         let mut pair = pair(&plan, number, name, flow);
         let owner = flow.session.as_deref().unwrap_or(name);
         if flow.controller.is_some() {
             let shared = sessions.entry(owner).or_insert_with(|| {
                 let shared = pair.each_ref().map(|parts| parts.control.clone());
-                couple(&plan, &mut exchanges, owner, &shared);
+                if named.contains(owner) || scenario.flows[owner].coupled.is_some() {
+                    couple(&plan, &mut exchanges, owner, &shared);
+                }
                 shared
             });
             for (parts, shared) in pair.iter_mut().zip(shared) {
@@ -129,8 +133,8 @@ pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> V
 /// Exchanges of coupled sessions at their first and at their second ends, by the flow that the sessions name.
 type Exchanges<'a> = BTreeMap<&'a str, [SharedExchange; 2]>;
 
-/// Couples a session that names another, or is named. Sessions from one node can go to several, whose
-/// directions to it share no sender.
+/// Couples a session with those in its exchange. Sessions from one node can go to several, whose directions to
+/// it share no sender.
 fn couple<'a>(
     plan: &Plan<'a>,
     exchanges: &mut Exchanges<'a>,
@@ -140,11 +144,7 @@ fn couple<'a>(
     let flows = &plan.scenario.flows;
     let flow = &flows[name];
     let group = flow.coupled.as_deref().unwrap_or(name);
-    let is_named = || flows.values().any(|other| other.coupled.as_deref() == Some(name));
-    let Some(config) = flow.controller.as_ref().filter(|_| flow.coupled.is_some() || is_named())
-    else {
-        return;
-    };
+    let Some(config) = &flow.controller else { return };
     let exchange = exchanges.entry(group).or_default();
     let has_both = flow.to == flows[group].to;
     for (control, exchange) in session.iter().zip(exchange).take(1 + usize::from(has_both)) {

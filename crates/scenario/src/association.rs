@@ -144,7 +144,9 @@ pub(crate) fn couple(scenario: &Scenario, found: &mut Findings) {
             found.add(coupled, format!("there is no flow {owner:?}")).hint(hint);
             continue;
         };
-        let can = |flow: &Flow| flow.controller.as_ref().is_some_and(|it| it.can_be_coupled());
+        let can = |flow: &Flow| {
+            flow.controller.as_ref().is_some_and(|it| it.build().coupled_rate().is_some())
+        };
         let fault = if owner == name {
             Some(("is this flow itself".to_owned(), "leave it out".to_owned()))
         } else if let Some(session) = &flow.session {

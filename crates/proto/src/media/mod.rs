@@ -179,11 +179,6 @@ pub trait MediaControllerConfig: Validate {
     }
     /// The highest rate that it will decide on.
     fn max(&self) -> Rate;
-    /// Whether it can be coupled with others (RFC 8699): it has a
-    /// [`coupled_rate`](MediaController::coupled_rate).
-    fn can_be_coupled(&self) -> bool {
-        false
-    }
 }
 
 /// Generates [`Config`].

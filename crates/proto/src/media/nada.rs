@@ -107,9 +107,6 @@ impl MediaControllerConfig for Config {
     fn max(&self) -> Rate {
         self.max
     }
-    fn can_be_coupled(&self) -> bool {
-        true
-    }
 }
 
 // RFC 8698 Table 2. Delays are in milliseconds, as in the RFC's equations.
